@@ -14,7 +14,7 @@ _PUBLIC = {
     "compact": "srs_ooc.api.tools",
     "ingest": "srs_ooc.ingestion.ingest",
     "list_runs": "srs_ooc.results.standing",
-    "network": "srs_ooc.api.tools",
+    "network": "srs_ooc.methods.networks.faces",
     "open_run": "srs_ooc.api",
     "open_store": "srs_ooc.api",
     "open_zarr": "srs_ooc.store.opening",

@@ -94,9 +94,7 @@ class MemoryBook:
             part.restore(self.saved.get(name, SavedCopy()))
         return self.progress
 
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
+    def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
         """Keep the states; return that it took no time."""
         for name, state in states.items():
             self.saved.setdefault(name, SavedCopy()).take(state)
@@ -265,7 +263,7 @@ def _check_resumed(begun: Callable[[], _Work], course: list[Subspace]) -> None:
     book, first = MemoryBook(), begun()
     for number, subspace in enumerate(course):
         states = {"tally": first.tally.state(), first.sampler.name: first.sampler.state()}
-        book.commit(book.progress, states, 0)
+        book.commit(book.progress, states)
         if number % max(1, len(course) // 6) == 0:
             work = begun()
             work.iteration = number

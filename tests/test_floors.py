@@ -25,12 +25,12 @@ FLOORS = {
     4: ["samplers", "store"],
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],
-    7: ["planning", "networks"],
+    7: ["planning"],
     8: ["ensemble"],
     9: ["results"],
     11: ["api", "cli", "testing"],
     12: ["estimators", "extend"],
-    13: ["__main__"],
+    13: ["__main__", "methods"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
@@ -86,18 +86,56 @@ def test_imports_only_go_down() -> None:
     )
 
 
-def test_no_module_imports_what_is_for_packages_from_outside() -> None:
+NOT_MOVED = ("srs_ooc.samplers.prs", "srs_ooc.samplers.prs_math", "srs_ooc.samplers.held_out")
+"""What networks take of PRS until it is a method of its own folder, too."""
+
+
+def trespasses(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """The imports of a module that cross the line between the core and the methods.
+
+    A method has of the package ``srs_ooc.extend`` and other methods alone; all else has neither.
+    """
+    is_method = part_of(module) == "methods"
+    return [
+        name
+        for name in imported_modules(source, module, is_package=is_package)
+        if (part_of(name) in ("extend", "methods")) != is_method and name not in NOT_MOVED
+    ]
+
+
+def test_methods_import_what_is_for_outsiders_alone_and_the_core_imports_no_method() -> None:
     found = {
-        module_name(path): [
-            name
-            for name in imported_modules(
-                path.read_text(), module_name(path), is_package=path.name == "__init__.py"
-            )
-            if name.startswith("srs_ooc.extend")
-        ]
+        module_name(path): trespasses(
+            path.read_text(), module_name(path), is_package=path.name == "__init__.py"
+        )
         for path in MODULES
     }
+    assert [name for name in found if part_of(name) == "methods"]
     assert_none(found)
+
+
+FORMS = [
+    "import srs_ooc.{0} as it",
+    "from srs_ooc import {0}",
+    "from srs_ooc.{0}.part import f",
+    "from ..{0} import f",
+    "def f():\n    from srs_ooc.{0} import g",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from srs_ooc.{0} import g",
+]
+"""How a module two folders down may import a part of the package."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("part", ["base", "store", "extend", "methods"])
+def test_an_import_across_the_line_is_seen_wherever_it_stands(form: str, part: str) -> None:
+    is_for_methods = part in ("extend", "methods")
+    core = trespasses(form.format(part), "srs_ooc.runs.session")
+    method = trespasses(form.format(part).replace("..", "..."), "srs_ooc.methods.less.sampler")
+    assert (bool(core), bool(method)) == (is_for_methods, not is_for_methods)
+
+
+def test_a_name_in_a_table_is_no_import() -> None:
+    assert trespasses('COMMANDS = {"a": "srs_ooc.methods.a.faces"}', "srs_ooc.cli.runs") == []
 
 
 def test_the_page_for_developers_has_the_same_floors() -> None:

@@ -1,12 +1,12 @@
-"""Calls beside a run: plan, verify, compact, sensitivity, networks, scores, synth, theory."""
+"""Calls beside a run: plan, verify, compact, sensitivity, scores, synth, theory."""
 
 from collections.abc import Mapping
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from srs_ooc.api import StoreOrPath, folder_of, store_of
+from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
@@ -27,7 +27,6 @@ from srs_ooc.results.result import READING_MB, Result
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import (
-    DEFAULT_MEMORY_MB,
     NamesOrFile,
     Request,
     asked_in_python,
@@ -37,9 +36,7 @@ from srs_ooc.runs.settling import (
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
-
-if TYPE_CHECKING:
-    from srs_ooc.networks.network_run import Network
+from srs_ooc.store.opening import StoreOrPath, store_of
 
 
 def plan(
@@ -415,94 +412,3 @@ def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) ->
             raise UsageError(
                 f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
             )
-
-
-def network(
-    store: StoreOrPath,
-    out: str | Path,
-    *,
-    regulators: NamesOrFile = None,
-    targets: NamesOrFile = None,
-    rows: NamesOrFile = None,
-    run: str | Path | None = None,
-    top: int | None = None,
-    memory_mb: int = DEFAULT_MEMORY_MB,
-    threads: int | None = None,
-    client: Any = None,
-    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
-    progress: Progress = None,
-    **options: Any,
-) -> "Network":
-    """Weigh the regulators of every target of a store, and write the edges, the heaviest first.
-
-    The same as ``srs-ooc network``, to the byte. Ctrl-C keeps the targets that are done; the same
-    call goes on.
-
-    Parameters
-    ----------
-    store : Store or path
-        The store. A target is one of its features; its own target is not looked at.
-    out : path
-        CSV or Parquet file of the edges: ``regulator``, ``target``, ``weight``.
-    regulators, targets : path or iterable of str, optional
-        Names of features: a file with one a line, or the names. All, if not given.
-    rows : path or iterable of str, optional
-        Row ids to train on, likewise.
-    run : path, optional
-        Folder of what is done; ``out`` with ``.network`` if not given.
-    top : int, optional
-        Only so many edges.
-    memory_mb : int
-        Cap, as of :func:`run`.
-    threads : int, optional
-        Workers; the cores there are, if not given. No result depends on it.
-    client, worker_memory_mb, progress
-        As for :func:`run`; targets are spread over the client's workers.
-    **options
-        Of the network's identity: ``method`` (genie3, srs, prs) and ``seed``; of genie3
-        ``ensemble``, ``max_features`` (or ``k``), ``trees``, ``thresholds``; of srs ``trees``,
-        ``subspace_size``, ``alpha`` and the probe's; of prs ``joint``, ``epochs``, ``models``,
-        ``folds`` and others: see ``srs-ooc network --help``.
-
-    Returns
-    -------
-    Network
-        What was done.
-
-    Raises
-    ------
-    UsageError, StoreError, RunError, BudgetError
-        As on the command line.
-    """
-    from srs_ooc.networks.network_run import (
-        NetworkRequest,
-        network_options,
-        settle_network,
-        work_on_network,
-    )
-
-    named = {"regulators": regulators, "targets": targets, "rows": rows}
-    with asked_in_python(**named) as files:
-        known = network_options()
-        found = {"max_features" if name == "k" else name: value for name, value in options.items()}
-        unknown = [name for name in found if name not in known]
-        if unknown or len(found) < len(options):
-            raise UsageError(
-                f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
-                f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
-            )
-        given = {name: value for name, value in found.items() if value is not None}
-        request = NetworkRequest(
-            Path(out),
-            settle_network(given),
-            files["regulators"],
-            files["targets"],
-            files["rows"],
-            run=None if run is None else Path(run),
-            top=top,
-            memory_mb=memory_mb,
-            threads=threads,
-            cluster=cluster_given(client, worker_memory_mb),
-        )
-        with interruptible(progress) as watch:
-            return work_on_network(store_of(store), request, watch)

@@ -119,7 +119,7 @@ COMMANDS = {
     "sensitivity": ("srs_ooc.cli.saved_trees", "Rank features by what altering them does."),
     "runs": ("srs_ooc.cli.status", "List the runs and stores of a folder."),
     "remove": ("srs_ooc.cli.status", "Remove a run; its store stays."),
-    "network": ("srs_ooc.cli.network", "Rank the regulators of each target as edges."),
+    "network": ("srs_ooc.methods.networks.faces", "Rank the regulators of each target as edges."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }

@@ -22,10 +22,10 @@ from srs_ooc.cli.output import (
     with_options,
 )
 from srs_ooc.cli.run_options import (
+    CONFIG_OPTION,
     ByPart,
     Count,
     only_store,
-    read_config,
     request_of,
     settled_options,
     with_cache,
@@ -76,8 +76,7 @@ WORK_OPTIONS = [
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree (of prs and rase the models of the end) in the run's folder, "
               "for `srs-ooc predict`; settled when the run is created.  [default: no]")  # fmt: skip
-@click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
-              metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
+@CONFIG_OPTION
 @click.option("--fresh", is_flag=True,
               help="Begin another run beside those there are.")  # fmt: skip
 @click.option("--out", type=FILE, metavar="RUN",

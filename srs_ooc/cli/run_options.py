@@ -13,7 +13,16 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.cli.output import FILE, Brief, with_options
+from srs_ooc.cli.output import (
+    FILE,
+    MEMORY_OPTION,
+    PROGRESS_OPTIONS,
+    SAFE_OPTION,
+    STORE,
+    THREADS_OPTION,
+    Brief,
+    with_options,
+)
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -187,6 +196,11 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
         raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
 
 
+CONFIG_OPTION = click.option(
+    "--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
+    metavar="FILE.toml", help="Options from a TOML file; flags win over it.",
+)  # fmt: skip
+
 # Options of commands whose work may be done on a Dask cluster.
 
 _OPTIONS = [
@@ -223,6 +237,20 @@ def with_cluster(command: Any) -> Any:
             return command(*arguments, cluster=cluster, **others)
 
     return with_options(_OPTIONS)(wrapped)
+
+
+def store_command(name: str, first: Collection[str], options: list[Decorator]) -> Decorator:
+    """Return what makes the command ``name`` of a function that works on a store for long.
+
+    The function gets what its own ``options`` give, and ``store`` (a path or a URL), ``threads``,
+    ``as_json``, ``safe_csv``, ``memory_mb``, ``cluster`` (workers elsewhere, or None) and ``shows``
+    (of :class:`srs_ooc.results.live.RunProgress`). ``first`` are the flags of the short help.
+    """
+    json = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
+    usual = [THREADS_OPTION, json, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
+    every = [click.argument("store", type=STORE), *options, *usual, *PROGRESS_OPTIONS]
+    as_command = click.command(name, cls=ByPart, first=first)
+    return lambda function: as_command(with_options(every)(function))
 
 
 # What is kept here of a store at a URL; and the store that is meant where none is named.

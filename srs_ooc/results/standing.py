@@ -237,21 +237,15 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
 def _run(path: Path, name: str) -> Found:
     try:
         with Run(path, writable=False) as ledger:
-            if ledger.has_meta(NETWORK):
-                return _network(ledger, name)
+            if (of := network_values(ledger)) is not None:
+                counts = {"targets_done": of["targets"], "n_targets": of["targets_asked"]}
+                return Found(name, "network", of["state"], **counts)
             status = status_of(ledger)
     except SrsOocError:
         return Found(name, "run", "cannot be read")
     n_selected = None if status.is_provisional or status.ranks_only else status.n_selected
     found = Found(name, "run", status.state, status.iterations, n_selected, status.store)
     return replace(found, iterations_asked=status.iterations_asked)
-
-
-def _network(ledger: Run, name: str) -> Found:
-    done = ledger.progress().iteration
-    n_targets = ledger.meta(N_TARGETS)
-    state = _state(ledger, is_done=done == n_targets)
-    return Found(name, "network", state, targets_done=done, n_targets=n_targets)
 
 
 def _store(path: Path, name: str) -> Found:
@@ -302,13 +296,12 @@ def network_values(ledger: Run) -> dict[str, Any] | None:
     """
     if not ledger.has_meta(NETWORK):
         return None
-    progress, identity = ledger.progress(), ledger.meta(NETWORK)
-    asked = int(str(identity["targets"]).split()[0])
+    progress, asked = ledger.progress(), int(ledger.meta(N_TARGETS))
     return {
         "state": _state(ledger, is_done=progress.iteration >= asked),
         "targets": progress.iteration,
         "targets_asked": asked,
-        "identity": identity,
+        "identity": ledger.meta(NETWORK),
         "peak_rss_mb": megabytes(progress.peak_nbytes),
         "seconds": round(progress.seconds, 3),
     }

@@ -1,6 +1,6 @@
 """Clusters by Dask: clients, batches as tasks, and what goes wrong with them in our words.
 
-This module is loaded only where a cluster is asked for, and in a worker; Dask itself later still.
+Dask is loaded only where a cluster is asked for, and in a worker.
 """
 
 import logging

@@ -6,7 +6,7 @@ Subspaces are grown in the calling thread, or by workers that run ahead of it.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -24,7 +23,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
 from srs_ooc.samplers.base import Sampler
-from srs_ooc.store.store import ColumnStore, ReadAhead
+from srs_ooc.store.store import ColumnStore, ReadAhead, Store
 from srs_ooc.store.values import ValueTables
 from srs_ooc.trees.block import Block
 
@@ -48,6 +47,16 @@ class ColumnSource:
     columns: ColumnStore
     rows: NDArray[np.int32] | None = None
     values: ValueTables | None = None
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls, store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
+    ) -> "Iterator[ColumnSource]":
+        """Yield that of a store, which is ``mapped``; ``valued``: with the values of codes."""
+        with ExitStack() as stack:
+            values = stack.enter_context(store.value_tables()) if valued else None
+            yield cls(stack.enter_context(store.columns(mapped=mapped)), rows, values)
 
     def gather(
         self, features: NDArray[np.uint32], block: Block, some: NDArray[np.int32] | None = None
@@ -340,9 +349,7 @@ class Engine:
     @property
     def progress(self) -> Progress:
         """Where the work stands now."""
-        peak = max(self._earlier.peak_nbytes, peak_resident_nbytes())
-        seconds = self._earlier.seconds + time.monotonic() - self._started
-        return Progress(self.iteration, self.sampler.n_kept, seconds, peak)
+        return self._earlier.later(self.iteration, self.sampler.n_kept, self._started)
 
     @property
     def tally(self) -> Tally:
@@ -398,7 +405,7 @@ class Engine:
         start = time.monotonic()
         if self._book is not None:
             states = {name: part.state() for name, part in self.parts.items()}
-            self._book.commit(self.progress, states, resident_nbytes())
+            self._book.commit(self.progress, states)
         return time.monotonic() - start
 
 

@@ -163,6 +163,13 @@ class SideFile:
             raise self._absent(found)
         return marked
 
+    def stored_in(self, store: Store, spare_nbytes: int) -> NDArray[np.bool_]:
+        """Return which stored features the lines name, as :meth:`find_all`; bool (n_features,)."""
+        named, out = self.find_all(store.names, spare_nbytes), np.zeros(self.n_names, np.bool_)
+        for start, positions in store.pieces("positions"):
+            out[start : start + len(positions)] = named[positions]
+        return out
+
     def _absent(self, found: NDArray[np.bool_]) -> UsageError:
         lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
         first = next(lines, b"").decode()
@@ -457,10 +464,7 @@ class InputFiles:
         store = self.store
         excluded = np.zeros(store.n_features, dtype=np.bool_)
         if self.exclude is not None:
-            named = self.exclude.find_all(store.names, spare_nbytes)
-            for start, positions in store.pieces("positions"):
-                excluded[start : start + len(positions)] = named[positions]
-            del named
+            excluded = self.exclude.stored_in(store, spare_nbytes)
         if self.exclude_missing:
             for start, n_missing in store.pieces("n_missing"):
                 excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import Closing, published_folder, release_lock, sync_path, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
@@ -435,6 +436,11 @@ class Progress:
     seconds: float
     peak_nbytes: int
 
+    def later(self, iteration: int, n_kept: int, started: float) -> "Progress":
+        """Return where work stands that went on from here at ``started``, ``time.monotonic``."""
+        seconds = self.seconds + time.monotonic() - started
+        return Progress(iteration, n_kept, seconds, max(self.peak_nbytes, peak_resident_nbytes()))
+
 
 START = Progress(0, 0, 0.0, 0)
 
@@ -652,9 +658,7 @@ class Ledger(Closing):
                 part.restore(SavedPart(self, self._database, name, layout))
         return progress
 
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
+    def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
         """Write the states after ``progress.iteration``; return the seconds it took.
 
         Parameters
@@ -663,8 +667,6 @@ class Ledger(Closing):
             What to record.
         states : mapping of State
             By the name of the part. Of large arrays the changed pages are written.
-        resident_nbytes : int
-            For the history.
         """
         start = time.monotonic()
         self.check()
@@ -674,7 +676,7 @@ class Ledger(Closing):
                 self._write_state(name, state, layout)
             digest = checksums_digest(self._database)
             self._put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
-            self._record_history(progress, resident_nbytes)
+            self._record_history(progress)
         for state in states.values():
             for pages in state.pages.values():
                 pages.changed[:] = False
@@ -693,10 +695,10 @@ class Ledger(Closing):
         if state.facts is not None:
             self._put_meta(name, state.facts)
 
-    def _record_history(self, progress: Progress, resident_nbytes: int) -> None:
+    def _record_history(self, progress: Progress) -> None:
         self._database.execute(
             "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?)",
-            (progress.iteration, progress.n_kept, progress.seconds, resident_nbytes),
+            (progress.iteration, progress.n_kept, progress.seconds, resident_nbytes()),
         )
         (count,) = self._database.execute("SELECT count(*) FROM history").fetchone()
         if count > MAX_HISTORY:
@@ -868,9 +870,7 @@ class StageBook:
             part.restore(SavedPart(self._ledger, database, name, {}))
         return Progress(int(arrays[_ITERATION]), 0, 0.0, 0)
 
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
+    def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
         """Write the part's arrays in one transaction; return the seconds it took."""
         start = time.monotonic()
         ((name, state),) = states.items()

@@ -284,11 +284,10 @@ def open_source(
 ) -> tuple[ColumnSource, ReadAhead]:
     """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
     by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
-    values = stack.enter_context(store.value_tables()) if by_value else None
-    columns = stack.enter_context(store.columns(mapped=budget.mapped))
-    columns.n_threads = budget.n_readers
-    ahead = stack.enter_context(ReadAhead(columns))
-    return ColumnSource(columns, task.rows, values), ahead
+    opened = ColumnSource.of(store, task.rows, mapped=budget.mapped, valued=by_value)
+    source = stack.enter_context(opened)
+    source.columns.n_threads = budget.n_readers
+    return source, stack.enter_context(ReadAhead(source.columns))
 
 
 def learner_of(

@@ -417,11 +417,8 @@ LEVELS = "levels"
 
 def keep_names(ledger: Run, store: Store, features: NDArray[np.uint32]) -> None:
     """Keep the names of stored features, as many of the first as there is room for."""
-    positions = np.zeros(len(features), np.int64)
-    for start, piece in store.pieces("positions"):
-        there = np.flatnonzero((features >= start) & (features < start + len(piece)))
-        positions[there] = piece[features[there] - start]
-    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions.tolist()))
+    positions = store.positions_of(features).tolist()
+    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions))
 
 
 def _keep(ledger: Run, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:

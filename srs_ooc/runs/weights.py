@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, check_stages, resident_nbytes
+from srs_ooc.base.budget import Budget, Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
 from srs_ooc.base.seeds import Purpose, key_of
@@ -111,7 +111,7 @@ def with_weights(
         if scores is None:
             return None
         part.weights = integer_weights(scores)
-        ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
+        ledger.commit(progress, {WEIGHTS: part.state()})
     return replace(task, inputs=replace(task.inputs, weights=part.weights))
 
 

@@ -489,6 +489,14 @@ class Store:
             for start in range(0, length, PIECE_ITEMS):
                 yield start, file.items(start, min(PIECE_ITEMS, length - start))
 
+    def positions_of(self, stored: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the place in the table, and so among the names, of each stored feature."""
+        out = np.empty(len(stored), np.int64)
+        for start, positions in self.pieces("positions"):
+            here = np.flatnonzero((stored >= start) & (stored < start + len(positions)))
+            out[here] = positions[stored[here].astype(np.int64) - start]
+        return out
+
     def target(self) -> NDArray[np.int32] | NDArray[np.float64]:
         """Return the target of each row: int32 (n_rows,) classes, or float64 of a regression."""
         if self.manifest.task == "regression":
@@ -571,6 +579,25 @@ class Store:
                 row = first_row + at + 1
                 raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
             yield i, first_row, part
+
+    def numbers_of(self, stored: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the values of some stored features, ascending; float64 (k, n_rows).
+
+        Of a store that keeps no values, a code stands for the middle of its range. NaN is missing.
+        """
+        out, wanted = np.full((len(stored), self.n_rows), np.nan), stored.astype(np.int64)
+        if self.manifest.values_dtype is not None:
+            for i, first, values in self.values().columns(wanted):
+                out[i, first : first + len(values)] = values
+            return out
+        block = Block(len(stored), self.n_rows, self.manifest.code_nbytes, tiled=False)
+        with self.columns(mapped=False) as columns:
+            columns.gather(wanted.astype(np.uint32), block)
+        codes = block.as_columns()
+        for i, lows, highs in self.code_ranges(wanted):
+            known = codes[i] != np.iinfo(codes.dtype).max
+            out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]
+        return out
 
     def boundaries(
         self, features: NDArray[np.int64], codes: NDArray[np.int64]

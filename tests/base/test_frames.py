@@ -34,7 +34,7 @@ def test_numbers_are_those_of_pyarrow_and_none_where_nan(values):
 def test_writing_parquet_loads_no_pandas(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from srs_ooc.networks.edges import write_edges\n"
+        "from srs_ooc.methods.networks.edges import write_edges\n"
         "write_edges(Path(sys.argv[1]), [[('a', 'b', 0.5)]], replaces=True)\n"
         "sys.exit('pandas' in sys.modules)"
     )

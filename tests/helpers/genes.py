@@ -5,7 +5,7 @@ import csv
 import numpy as np
 from stores import make_store
 
-from srs_ooc.networks.network_run import NetworkRequest, settle_network, work_on_network
+from srs_ooc.methods.networks.network_run import NetworkRequest, settle_network, work_on_network
 from srs_ooc.store.store import Store
 
 JOINT = {"method": "prs", "models": 12, "folds": 3, "epochs": 8, "inclusion": 0.3, "joint": 0.001}

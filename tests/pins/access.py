@@ -23,7 +23,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
 from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial
-from srs_ooc.networks.network_run import Network
+from srs_ooc.methods.networks.network_run import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.run import Run

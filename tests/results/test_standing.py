@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.networks.edges import open_edge_ledger
+from srs_ooc.methods.networks.edges import edge_ledger
 from srs_ooc.results.ranking import _spearman
 from srs_ooc.results.standing import list_runs, remove_run
 from srs_ooc.runs.run import Run
@@ -56,7 +56,8 @@ def test_a_finished_run_that_is_asked_for_fewer_iterations_is_not_listed_as_too_
 
 
 def test_a_network_is_listed_as_one(tmp_path):
-    open_edge_ledger(tmp_path / "n.network", {"trees": 3}, 4).close()
+    with edge_ledger(tmp_path / "n.network", {"trees": 3}, 4):
+        pass
     (found,) = list_runs(tmp_path)
     assert (found.kind, found.state) == ("network", "stopped")
     assert found.done == "0 of 4 targets"

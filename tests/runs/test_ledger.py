@@ -88,7 +88,7 @@ def test_what_is_committed_is_loaded_and_committing_twice_changes_nothing(run):
     tally, kept = state(0, PAGE_ITEMS + 7)
     ledger = Ledger(run, writable=True)
     for _ in range(2):
-        ledger.commit(Progress(9, kept.n, 1.5, 77), states(tally, kept), 50)
+        ledger.commit(Progress(9, kept.n, 1.5, 77), states(tally, kept))
     ledger.close()
     progress, found_tally, found_kept = loaded(run)
     assert progress == Progress(9, kept.n, 1.5, 77)
@@ -104,12 +104,12 @@ def test_ids_of_pages_fit_31_bits():
 def test_only_pages_that_were_touched_need_writing(run):
     tally, kept = state(1, 10)
     ledger = Ledger(run, writable=True)
-    ledger.commit(Progress(1, kept.n, 0.0, 0), states(tally, kept), 0)
+    ledger.commit(Progress(1, kept.n, 0.0, 0), states(tally, kept))
     assert not changed(tally).any()
     tally.importance[2 * PAGE_ITEMS + 5] += 1
     touch(changed(tally), np.array([2 * PAGE_ITEMS]))
     kept.add(np.array([np.setdiff1d(np.arange(50), kept.features)[0]], np.uint32), 2)
-    ledger.commit(Progress(2, kept.n, 0.0, 0), states(tally, kept), 0)
+    ledger.commit(Progress(2, kept.n, 0.0, 0), states(tally, kept))
     ledger.close()
     _, found_tally, found_kept = loaded(run)
     assert_same(found_tally, found_kept, tally, kept)
@@ -118,7 +118,7 @@ def test_only_pages_that_were_touched_need_writing(run):
 def test_a_commit_that_fails_leaves_the_one_before(run, monkeypatch):
     tally, kept = state(2, 5)
     ledger = Ledger(run, writable=True)
-    ledger.commit(Progress(1, kept.n, 0.0, 0), states(tally, kept), 0)
+    ledger.commit(Progress(1, kept.n, 0.0, 0), states(tally, kept))
     other, _ = state(3, 5)
 
     def full(*_):
@@ -126,7 +126,7 @@ def test_a_commit_that_fails_leaves_the_one_before(run, monkeypatch):
 
     monkeypatch.setattr(ledger, "_record_history", full)
     with pytest.raises(RunError, match="disk is full"):
-        ledger.commit(Progress(2, kept.n, 0.0, 0), states(other, kept), 0)
+        ledger.commit(Progress(2, kept.n, 0.0, 0), states(other, kept))
     ledger.close()
     progress, found_tally, found_kept = loaded(run)
     assert progress.iteration == 1
@@ -138,7 +138,7 @@ def test_the_history_is_thinned_and_spans_the_run(run, monkeypatch):
     tally, kept = state(4, 0)
     ledger = Ledger(run, writable=True)
     for iteration in range(1, 101):
-        ledger.commit(Progress(iteration, 0, 0.1 * iteration, 0), states(tally, kept), 5)
+        ledger.commit(Progress(iteration, 0, 0.1 * iteration, 0), states(tally, kept))
         assert len(list(ledger.history())) <= 20
     iterations = [row[0] for row in ledger.history()]
     ledger.close()
@@ -181,7 +181,7 @@ def commit(ledger, iteration):
     tally.n_drawn[:] = iteration
     states = {"tally": tally.state(), "kept": kept.state()}
     touch(states["tally"].pages["n_drawn"].changed, np.arange(FEW))
-    ledger.commit(Progress(iteration, 0, 0.0, 0), states, 0)
+    ledger.commit(Progress(iteration, 0, 0.0, 0), states)
 
 
 @pytest.fixture(scope="module")

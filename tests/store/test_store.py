@@ -186,6 +186,21 @@ def test_rows_say_what_a_zarr_client_reads(tmp_path):
     assert list(store.row_ids) == group["row"][:].tolist()
 
 
+@pytest.mark.parametrize("keep_values", [True, False])
+def test_numbers_of_features_are_their_values_and_positions_their_places(tmp_path, keep_values):
+    values, path = (
+        noise_table(40, 30)[0].round(1),
+        tmp_path / "t.zarr",
+    )  # each has a code of its own
+    values[4, 7] = np.nan
+    srs_ooc.ingest(values.T, path, target=np.arange(40) % 2, keep_values=keep_values)
+    store = Store.open(path)
+    some = np.array([2, 3, 17, 29], np.uint32)
+    positions = store.positions_of(some)
+    assert positions.tolist() == np.asarray(store.array("positions"))[some].tolist()
+    np.testing.assert_array_equal(store.numbers_of(some), values[positions])
+
+
 def test_a_store_without_weights_strata_and_groups_has_none(path):
     store = Store.open(path)
     assert store.weights() is store.strata() is store.groups() is None

@@ -9,7 +9,7 @@ penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, cycle
 from pathlib import Path
@@ -18,65 +18,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, n_cores
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Option
-from srs_ooc.base.records import Step
-from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.base.text import LONG_SECONDS, MB, counted, describe_seconds
-from srs_ooc.networks.edges import (
+import srs_ooc.extend as core
+from srs_ooc.methods.networks.edges import (
+    COPIES,
+    DUPLICATE_NBYTES,
     EDGE_NBYTES,
     FEWEST_EDGES,
+    GENE_NBYTES,
+    HASH_COLUMNS,
+    MOST_DUPLICATES,
     STAGE,
     Edge,
     EdgeStore,
     check_edge_file,
+    edge_ledger,
     equal_columns,
     find_variables,
-    names_of,
-    open_edge_ledger,
     ranked,
+    shard_targets,
     write_edges,
 )
-from srs_ooc.networks.prs_edges import ProbabilityParams
-from srs_ooc.networks.tree_edges import ForestParams, SubspaceParams
-from srs_ooc.networks.weighing import (
-    FEWEST_AHEAD,
-    GENIE3,
-    MOST_AHEAD,
-    PRS,
-    SRS,
+from srs_ooc.methods.networks.prs_edges import ProbabilityParams
+from srs_ooc.methods.networks.tree_edges import ForestParams, SubspaceParams
+from srs_ooc.methods.networks.weighing import (
+    METHOD_NAMES,
     EdgeParams,
     EdgeScorer,
     Targets,
-    Watch,
     edge_shape,
-    edge_source,
-    network_leases,
-    target_nbytes,
-    target_values,
     targets_text,
     training_rows,
-    worker_lease,
 )
-from srs_ooc.runs.batches import parallel_map, threads
-from srs_ooc.runs.engine import ColumnSource
-from srs_ooc.runs.inputs import InputFiles, SideFile, digest
-from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape
-from srs_ooc.store.manifest import CONSTANT
-from srs_ooc.store.store import Store
 
-METHODS: dict[str, type[EdgeParams]] = {
-    GENIE3: ForestParams,
-    SRS: SubspaceParams,
-    PRS: ProbabilityParams,
-}
+METHODS: dict[str, type[EdgeParams]] = dict(
+    zip(METHOD_NAMES, (ForestParams, SubspaceParams, ProbabilityParams), strict=True)
+)
 
 
-def network_options() -> dict[str, Option]:
+def network_options() -> dict[str, core.Option]:
     """Return the declarations of all methods, by name."""
-    found: dict[str, Option] = {}
+    found: dict[str, core.Option] = {}
     for params in METHODS.values():
         found |= {name: o for name, o in params.options().items() if name not in found}
     return found | {"seed": found.pop("seed")}
@@ -100,12 +81,43 @@ def settle_network(given: Mapping[str, Any]) -> EdgeParams:
     known = METHODS[method].options()
     for name in network_options():
         if name not in known and given.get(name) is not None:
-            raise UsageError(
+            raise core.UsageError(
                 f"--{name.replace('_', '-')}: an option of {owner_of(name)}, found "
                 f"--method {method}. Leave it out, or choose that method."
             )
     return METHODS[method].settle(given, None)
 
+
+# What memory a network takes.
+
+FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
+"""Targets under way on a cluster at once."""
+TOGETHER = 32
+"""Targets whose values are read together: neighbours often lie in one chunk."""
+
+
+def target_nbytes(shape: core.TrainingShape) -> int:
+    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
+    return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
+
+
+def worker_lease(params: EdgeParams, shape: core.TrainingShape, more_nbytes: int = 0) -> core.Lease:
+    """Return what a worker takes: its block, its trees, and the results that wait for it."""
+    n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
+    needs = [
+        core.block_nbytes(n_regulators, n_rows, code_nbytes),
+        core.values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values),
+        2 * core.block_nbytes(1, n_rows, code_nbytes),
+        params.work_nbytes(shape),
+        2 * core.rows_nbytes(n_rows, "variance", 1 + shape.n_channels),
+        64 * n_rows,  # draws with replacement, and what of a target is missing
+        3 * 48 * n_regulators,  # number, flag, importance, weight
+        more_nbytes,
+    ]
+    return core.Lease(f"a block of {n_regulators} regulators and its trees", sum(needs))
+
+
+# What is asked of a network, and what became of it.
 
 FOLDER_SUFFIX = ".network"
 
@@ -146,7 +158,7 @@ class NetworkRequest:
     memory_mb: int = 512
     threads: int | None = None
     safe: bool = False
-    cluster: Cluster | None = None
+    cluster: core.Cluster | None = None
 
     @property
     def folder(self) -> Path:
@@ -228,54 +240,70 @@ class NetworkTask:
         If it cannot be done as asked; the smallest cap that holds one worker is named.
     """
 
-    def __init__(self, store: Store, request: NetworkRequest) -> None:
+    def __init__(self, store: core.Store, request: NetworkRequest) -> None:
         self.store, self.request = store, request
         store.check_files()
-        regulators, targets = (
-            None if file is None else SideFile(file, "feature", store.n_features)
+        sides = [
+            None if file is None else core.SideFile(file, "feature", store.n_features)
             for file in (request.regulators, request.targets)
-        )
-        files, params = InputFiles(store, None, request.rows), request.params
-        cap_nbytes = request.memory_mb * MB
-        named = [side for side in (regulators, targets) if side is not None]
-        reading = [side.lease for side in named] + files.leases()
-        reading.append(Lease("the run's record", LEDGER_NBYTES))
+        ]
+        files, params = core.InputFiles(store, None, request.rows), request.params
+        cap_nbytes = request.memory_mb * core.MB
+        reading = [side.lease for side in sides if side is not None] + files.leases()
+        reading.append(core.Lease("the run's record", core.LEDGER_NBYTES))
         working = self._leases(
             store.n_rows if files.rows is None else files.rows.n_found,
-            store.n_features if regulators is None else regulators.n_found,
-            store.n_features if targets is None else targets.n_found,
+            *(store.n_features if side is None else side.n_found for side in sides),
         )
-        check_stages(cap_nbytes, [reading, working])
-        spare = Budget(cap_nbytes, reading).free_nbytes
+        core.check_stages(cap_nbytes, [reading, working])
+        spare = core.Budget(cap_nbytes, reading).free_nbytes
         self.rows = files.resolve(spare).rows
-        self.regulators, self.targets = find_variables(store, regulators, targets, spare)
+        self.regulators, self.targets = find_variables(store, sides, spare)
         n_rows = store.n_rows if self.rows is None else len(self.rows)
         granted = self._leases(n_rows, len(self.regulators), len(self.targets))
         # Options must suit a target's regulators, of which it is none itself.
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
-        self._grant(Budget(cap_nbytes, granted))
+        self._grant(core.Budget(cap_nbytes, granted))
 
-    def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[Lease]:
-        """Return what so large a network needs with one worker, whose lease is the last."""
-        store, cluster, params = self.store, self.request.cluster, self.request.params
-        self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
-        orders = None if cluster is None else ORDERS_NBYTES
-        requests = Lease("requests under way", store.reading_nbytes)
-        return [requests, *network_leases(params, self.shape, n_targets, orders)]
+    def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[core.Lease]:
+        """Return what so large a network needs with one worker, whose lease is the last.
 
-    def _grant(self, budget: Budget) -> None:
+        Where workers elsewhere do the work, the last lease is of what is under way to them.
+        """
+        store, params = self.store, self.request.params
+        self.shape = shape = edge_shape(params, store, n_rows, n_regulators)
+        genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
+        shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
+        compared = 2 * core.block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
+        reading = 12 * core.MB  # chunks of values as packed, as decoded, and the tables of codes
+        leases = [
+            core.Lease("requests under way", store.reading_nbytes),
+            core.Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
+            core.Lease("columns that are compared", compared),
+            core.Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
+            core.Lease("weights on their way to disk", shard),
+            core.Lease("the run's record", core.LEDGER_NBYTES),
+            core.Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
+        ]
+        if self.request.cluster is not None:
+            under_way = core.ORDERS_NBYTES + FEWEST_AHEAD * target_nbytes(shape)
+            return [*leases, core.Lease("targets under way on the workers", under_way)]
+        what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
+        shared = core.Lease(what, params.shared_nbytes(shape, n_targets))
+        return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
+
+    def _grant(self, budget: core.Budget) -> None:
         """Share the cap out: one worker first, then more, then the store mapped; then edges."""
         budget.check()
         self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
         if self.request.cluster is not None:
             self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
         else:
-            threads = min(self.request.threads or n_cores(), len(self.targets))
+            threads = min(self.request.threads or core.n_cores(), len(self.targets))
             work = budget.leases[-1].n_bytes
-            self.n_workers = 1 + budget.grant_more("another worker", work, threads - 1)
+            self.n_workers, self.mapped = more_workers(budget, self.store, threads)
             self.n_ahead = self.n_workers + 1
-            self.mapped = maps(budget, self.store)
             # Edges are put in order once the workers have gone.
             room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
         self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
@@ -284,39 +312,41 @@ class NetworkTask:
         """Return what identifies the network."""
         return self.request.params.values() | {
             "store": self.store.fingerprint,
-            "regulators": digest(self.regulators, "features"),
-            "targets": digest(self.targets, "features"),
-            "rows": digest(self.rows, "rows"),
+            "regulators": core.digest(self.regulators, "features"),
+            "targets": core.digest(self.targets, "features"),
+            "rows": core.digest(self.rows, "rows"),
         }
 
-    def source(self, *, valued: bool = True) -> AbstractContextManager[ColumnSource]:
-        """Yield where columns come from; with the values of codes where the method uses them."""
-        n_values = self.shape.n_values if valued else 0
-        return edge_source(self.store, self.rows, mapped=self.mapped, valued=n_values > 0)
-
-    def scorer(self, source: ColumnSource) -> EdgeScorer:
-        """Return what weighs the regulators of targets here."""
-        params = self.request.params
-        return EdgeScorer(params, self.store, source, self.regulators, self.n_workers)
-
     def values_of(self, targets: NDArray[np.uint32]) -> Targets:
-        """Yield targets, ascending, with their values on the rows trained on."""
-        return zip(targets.tolist(), target_values(self.store, targets, self.rows), strict=True)
+        """Yield targets, ascending, with their values on the rows trained on; NaN where missing.
+
+        Of a store that keeps no values, a code stands for the middle of its range.
+        """
+        for start in range(0, len(targets), TOGETHER):
+            some = targets[start : start + TOGETHER]
+            for target, values in zip(some.tolist(), self.store.numbers_of(some), strict=True):
+                yield target, values if self.rows is None else values[self.rows]
 
 
-def maps(budget: Budget, store: Store) -> bool:
-    """Grant that a store is mapped into memory, where it is no URL and the cap holds all of it."""
+def more_workers(budget: core.Budget, store: core.Store, most: int) -> tuple[int, bool]:
+    """Grant workers like the last lease's, and then a store mapped into memory, if it is no URL.
+
+    Returns
+    -------
+    n_workers, mapped : int, bool
+        Workers, of ``most`` at most; whether the cap holds all of the store.
+    """
+    n_workers = 1 + budget.grant_more("another worker", budget.leases[-1].n_bytes, most - 1)
     mapped = not store.reading_nbytes and store.manifest.codes_nbytes <= budget.free_nbytes
-    if mapped:
-        budget.grant("the store, mapped", store.manifest.codes_nbytes)
-    return mapped
+    budget.grant("the store, mapped", mapped * store.manifest.codes_nbytes)
+    return n_workers, mapped
 
 
 # Targets at workers elsewhere: they are told of a network once, then of targets with their values.
 
 
 @dataclass(frozen=True)
-class NetworkJob(Job):
+class NetworkJob(core.Job):
     """What a worker needs to weigh the regulators of any target; its identity is the network's.
 
     Attributes
@@ -332,7 +362,7 @@ class NetworkJob(Job):
     """
 
     params: EdgeParams
-    shape: TrainingShape
+    shape: core.TrainingShape
     regulators: NDArray[np.uint32]
     rows: NDArray[np.int32] | None
     label = "network"
@@ -340,26 +370,25 @@ class NetworkJob(Job):
     @classmethod
     def of(cls, task: NetworkTask, memory_mb: int) -> "NetworkJob":
         """Return the job of a network for workers that may grow by so much."""
-        store = WorkerStore.of(task.store, memory_mb)
+        store = core.WorkerStore.of(task.store, memory_mb)
         params = task.request.params
         return cls(store, task.identity(), params, task.shape, task.regulators, task.rows)
 
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+    def prepare(self, n_threads: int, stack: ExitStack) -> core.Work:
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
         lease = worker_lease(self.params, shape, target_nbytes(shape))
-        requests = Lease("requests under way", store.reading_nbytes)
+        requests = core.Lease("requests under way", store.reading_nbytes)
         leases = [requests, shape.values_lease, lease]
-        budget = Budget(self.store.memory_mb * MB, leases, PROCESS_NBYTES)
+        budget = core.Budget(self.store.memory_mb * core.MB, leases, core.PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
-        n_blocks = 1 + budget.grant_more("another worker", lease.n_bytes, n_threads - 1)
-        mapped = maps(budget, store)
+        n_blocks, mapped = more_workers(budget, store, n_threads)
         with store.unchanged():
-            source = edge_source(store, self.rows, mapped=mapped, valued=shape.n_values > 0)
-            opened = stack.enter_context(source)
-        scorer = EdgeScorer(self.params, store, opened, self.regulators, n_blocks)
+            how = {"mapped": mapped, "valued": shape.n_values > 0}
+            source = stack.enter_context(core.ColumnSource.of(store, self.rows, **how))
+        scorer = EdgeScorer(self.params, store, source, self.regulators, n_blocks)
 
-        def work(batch: Batch, tell: PartWatch) -> Batch:
+        def work(batch: core.Batch, tell: core.PartWatch) -> core.Batch:
             done = scorer.work(batch, tell)
             store.check_unchanged()  # else nothing is returned
             return done
@@ -378,11 +407,11 @@ def estimate_said(task: NetworkTask, scorer: EdgeScorer, n_left: int, seconds: f
     all_seconds, n_left, measured, extrapolated = estimate(task, scorer, n_left, seconds)
     n_workers = min(task.n_workers, n_left) or task.n_workers
     text = (
-        f"about {describe_seconds(all_seconds)} for {targets_text(n_left)} on "
-        f"{counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
+        f"about {core.describe_seconds(all_seconds)} for {targets_text(n_left)} on "
+        f"{core.counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
     )
     shorter = task.request.params.shorter
-    return f"{text}. Shorter: {shorter}." if all_seconds >= LONG_SECONDS else f"{text}."
+    return f"{text}. Shorter: {shorter}." if all_seconds >= core.LONG_SECONDS else f"{text}."
 
 
 def estimate(
@@ -407,7 +436,7 @@ def estimate(
         Wall-clock seconds of all that are left, with all workers at work; how many of them have
         values that differ; what was done, and what the rest of the number is.
     """
-    varying = task.targets[task.store.kinds()[task.targets] != CONSTANT]
+    varying = task.targets[task.store.kinds()[task.targets] != core.CONSTANT]
     share = len(varying) / len(task.targets)
     n_left = min(len(varying), max(round(share * n_left), 1))
     targets = _tried(task, varying)
@@ -423,8 +452,8 @@ def _tried(task: NetworkTask, varying: NDArray[np.uint32]) -> Targets:
 
     Those without regulators, or whose values do not differ in the rows trained on, are left out.
     """
-    key = key_of(task.request.params.seed, Purpose.EDGES)
-    order = np.argsort(derive_array(key, varying), kind="stable")[:MOST_TRIED]
+    key = core.key_of(task.request.params.seed, core.Purpose.EDGES)
+    order = np.argsort(core.derive_array(key, varying), kind="stable")[:MOST_TRIED]
     again = []
     for place in order.tolist():
         ((target, values),) = task.values_of(varying[[place]])
@@ -442,9 +471,9 @@ WRITTEN_TOGETHER = 1 << 13
 
 
 def work_on_network(
-    store: Store,
+    store: core.Store,
     request: NetworkRequest,
-    watch: Watch = lambda _: True,
+    watch: core.Watch = lambda _: True,
     note: Callable[[str], None] = lambda _: None,
     trial_seconds: float = 0.0,
 ) -> Network:
@@ -473,7 +502,7 @@ def work_on_network(
     with store.unchanged():
         task = NetworkTask(store, request)
         n_targets, n_regulators = len(task.targets), len(task.regulators)
-        with closing(open_edge_ledger(request.folder, task.identity(), n_targets)) as ledger:
+        with edge_ledger(request.folder, task.identity(), n_targets) as ledger:
             ledger.check = store.check_unchanged
             edges = EdgeStore(ledger, n_targets, n_regulators)
             n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)
@@ -483,7 +512,7 @@ def work_on_network(
                 replaces = request.out.exists()
                 found = _ranked(task, edges)
                 n_edges = write_edges(request.out, found, replaces=replaces, safe=request.safe)
-            is_constant = store.kinds()[task.targets] == CONSTANT
+            is_constant = store.kinds()[task.targets] == core.CONSTANT
             return Network(
                 os.fspath(request.out),
                 os.fspath(request.folder),
@@ -494,7 +523,7 @@ def work_on_network(
                 int(np.count_nonzero(is_constant)),
                 n_duplicates,
                 round(edges.committed.seconds, 3),
-                round(edges.committed.peak_nbytes / MB, 1),
+                round(edges.committed.peak_nbytes / core.MB, 1),
                 duplicates,
                 edges.n_epochs,
             )
@@ -503,17 +532,17 @@ def work_on_network(
 def _check_request(request: NetworkRequest) -> None:
     """Refuse to overwrite a file that is not this network's own, and joint work elsewhere."""
     if request.out.exists() and not request.folder.exists():
-        raise UsageError(
+        raise core.UsageError(
             f"{request.out}: expected no file there, found one, and no {request.folder} of a "
             "network that it may be of. Move it away, or choose another name."
         )
     if not request.out.absolute().parent.is_dir():
-        raise UsageError(
+        raise core.UsageError(
             f"--out: expected a file in a folder that is there, found {request.out}. Make the "
             "folder first."
         )
     if request.cluster is not None and request.params.is_joint:
-        raise UsageError(
+        raise core.UsageError(
             "--dask: expected targets that are worked on one by one, found --joint, which takes a "
             "step of all targets together in one process. Leave one of them out; --threads grows "
             "models of several targets at once."
@@ -523,18 +552,19 @@ def _check_request(request: NetworkRequest) -> None:
 def _work(
     task: NetworkTask,
     edges: EdgeStore,
-    watch: Watch,
+    watch: core.Watch,
     note: Callable[[str], None],
     trial_seconds: float,
 ) -> tuple[int, list[tuple[str, str]]]:
     """Compare columns, and weigh the regulators of the targets that are left."""
     store, params, is_here = task.store, task.request.params, task.request.cluster is None
     n_left = edges.n_targets - edges.n_done
-    with task.source(valued=is_here and n_left > 0) as source:
-        varying = store.kinds() != CONSTANT
+    valued = is_here and n_left > 0 and task.shape.n_values > 0  # those of codes, where used
+    with core.ColumnSource.of(store, task.rows, mapped=task.mapped, valued=valued) as source:
+        varying = store.kinds() != core.CONSTANT
         compared = (some[varying[some]] for some in (task.regulators, task.targets))
         n_equal, equal = equal_columns(source, *compared)
-        flat = names_of(store, np.array(equal, np.int64).reshape(-1))
+        flat = store.positions_of(np.array(equal, np.int64).reshape(-1))
         names = [store.names[i] for i in flat.tolist()]
         named = list(zip(names[::2], names[1::2], strict=True))
         if n_equal:
@@ -543,24 +573,24 @@ def _work(
             return n_equal, named
         for sentence in params.remarks(task.shape, edges.n_targets):
             note(sentence)
-        scorer = task.scorer(source)
+        scorer = EdgeScorer(params, store, source, task.regulators, task.n_workers)
         if is_here and trial_seconds:
             note(estimate_said(task, scorer, n_left, trial_seconds))
         if params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:
-            work_one_by_one(task, scorer, edges, watch)
+            one_by_one(task, scorer, edges, watch)
     return n_equal, named
 
 
-def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: Watch) -> None:
+def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: core.Watch) -> None:
     """Have all targets weighed whose edges are not there yet, until ``watch`` says no.
 
     What is done is committed at least every second or so, and at the end.
     """
 
     def goes_on() -> bool:
-        return watch(Step(STAGE, edges.n_done, edges.n_targets, unit="targets"))
+        return watch(core.Step(STAGE, edges.n_done, edges.n_targets, unit="targets"))
 
     cluster, n_threads, n_together = task.request.cluster, lambda: task.n_workers, 1
     first, early = edges.n_done, {}
@@ -568,12 +598,12 @@ def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, wat
     edges.begin()
     with ExitStack() as stack:
         if cluster is None:
-            send = stack.enter_context(threads(scorer.work, task.n_workers))
+            send = stack.enter_context(core.threads(scorer.work, task.n_workers))
         else:
             job = NetworkJob.of(task, cluster.worker_memory_mb)
             line = stack.enter_context(closing(cluster.line(job)))
             send, n_threads, n_together = line.send, line.n_threads, TOGETHER_ELSEWHERE
-        done = parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
+        done = core.parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
         for number, weights in done:
             early[number] = weights
             while edges.n_done in early:  # they are kept in their order
@@ -595,8 +625,8 @@ def _said(n_equal: int, target: str, regulator: str) -> str:
 
 
 def _ranked(task: NetworkTask, edges: EdgeStore) -> Iterator[list[Edge]]:
-    regulators = names_of(task.store, task.regulators)
-    targets = names_of(task.store, task.targets)
+    regulators = task.store.positions_of(task.regulators)
+    targets = task.store.positions_of(task.targets)
     for weights, places in ranked(edges.shards, task.n_edges, task.request.top):
         for start in range(0, len(weights), WRITTEN_TOGETHER):
             some = slice(start, start + WRITTEN_TOGETHER)

@@ -15,8 +15,8 @@ from genes import (
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.networks.network_run import settle_network
-from srs_ooc.networks.prs_edges import JointDescent, ProbabilityParams
+from srs_ooc.methods.networks.network_run import settle_network
+from srs_ooc.methods.networks.prs_edges import JointDescent, ProbabilityParams
 
 
 @growth_counted()  # the tests before have made the process larger than the cap

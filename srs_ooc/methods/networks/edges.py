@@ -3,7 +3,7 @@
 import csv
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -13,26 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
-from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.files import published_file
-from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
-from srs_ooc.base.records import State, Stateful
-from srs_ooc.base.text import MB, no_formula
-from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
-from srs_ooc.runs.inputs import SideFile
-from srs_ooc.runs.ledger import Ledger, Progress, damaged_run
-from srs_ooc.runs.run import N_TARGETS, NETWORK
-from srs_ooc.store.manifest import CATEGORICAL
-from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
+import srs_ooc.extend as core
 
 # What is on disk of a network: its identity, and the weights of the targets that are done.
 
 STAGE = "network"
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
-SHARD_NBYTES = 2 * MB
+SHARD_NBYTES = 2 * core.MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
@@ -61,7 +49,7 @@ class EdgeStore:
         Targets, in their order, whose weights were added.
     """
 
-    def __init__(self, ledger: Ledger, n_targets: int, n_regulators: int) -> None:
+    def __init__(self, ledger: core.Ledger, n_targets: int, n_regulators: int) -> None:
         self._ledger, self.n_targets, self.n_regulators = ledger, n_targets, n_regulators
         self._shard_targets = shard_targets(n_targets, n_regulators)
         self.committed = ledger.progress()
@@ -87,10 +75,10 @@ class EdgeStore:
         """Epochs of all targets together, as committed; 0 where targets are worked on alone."""
         return int(self._ledger.meta(JOINT)["epoch"]) if self._ledger.has_meta(JOINT) else 0
 
-    def begin(self, parts: Mapping[str, Stateful] = MappingProxyType({})) -> None:
+    def begin(self, parts: Mapping[str, core.Stateful] = MappingProxyType({})) -> None:
         """Count the seconds of work from now on; restore what is committed beside the weights."""
         self._before, self._begun, self._parts = self.committed, time.monotonic(), parts
-        self._next_commit = self._begun + COMMIT_SECONDS
+        self._next_commit = core.commit_due()
         if parts:
             self._ledger.load(parts)
 
@@ -105,13 +93,9 @@ class EdgeStore:
         if self.n_done > self.committed.iteration:
             number = (self.n_done - 1) // self._shard_targets
             n_here = self.n_done - number * self._shard_targets
-            parts[_name(number)] = State(arrays={"weights": self._shard[:n_here]})
-        seconds = self._before.seconds + time.monotonic() - self._begun
-        peak_nbytes = max(self._before.peak_nbytes, peak_resident_nbytes())
-        progress = Progress(self.n_done, 0, seconds, peak_nbytes)
-        taken = self._ledger.commit(progress, parts, resident_nbytes())
-        self.committed = progress
-        self._next_commit = time.monotonic() + max(COMMIT_SECONDS, COMMIT_SHARE * taken)
+            parts[_name(number)] = core.State(arrays={"weights": self._shard[:n_here]})
+        self.committed = self._before.later(self.n_done, 0, self._begun)
+        self._next_commit = core.commit_due(self._ledger.commit(self.committed, parts))
 
     def shards(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Yield (first target, weights of some, float64 (n, n_regulators)) of all that are done."""
@@ -124,7 +108,7 @@ class EdgeStore:
         if arrays is None or arrays["weights"].shape != (n_here, self.n_regulators):
             found = "none" if arrays is None else f"some of shape {arrays['weights'].shape}"
             expected = f"the weights of {n_here} targets from {number * self._shard_targets} on"
-            raise damaged_run(self._ledger.run, f"expected {expected}, found {found}")
+            raise core.damaged_run(self._ledger.run, f"expected {expected}, found {found}")
         return np.asarray(arrays["weights"], np.float64)
 
 
@@ -132,8 +116,9 @@ def _name(number: int) -> str:
     return f"edges.{number}"
 
 
-def open_edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
-    """Open the ledger of a network for writing, creating it if there is none.
+@contextmanager
+def edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> Iterator[core.Ledger]:
+    """Yield the ledger of a network, open for writing, creating it if there is none.
 
     Parameters
     ----------
@@ -150,31 +135,26 @@ def open_edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> 
         If what is there is a run, or a network of another identity: the differences are named.
     """
     if not folder.exists():
-        Ledger.create(folder, {NETWORK: identity, N_TARGETS: n_targets}, {})
-        return Ledger(folder, writable=True)
-    ledger = Ledger(folder, writable=True)
-    try:
+        core.Ledger.create(folder, {core.NETWORK: identity, core.N_TARGETS: n_targets}, {})
+    with closing(core.Ledger(folder, writable=True)) as ledger:
         _check_same(ledger, identity)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
+        yield ledger
 
 
-def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
-    if not ledger.has_meta(NETWORK):
-        raise RunError(
+def _check_same(ledger: core.Ledger, identity: dict[str, Any]) -> None:
+    if not ledger.has_meta(core.NETWORK):
+        raise core.RunError(
             f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. Name "
             "another folder with --run."
         )
-    kept = ledger.meta(NETWORK)
+    kept = ledger.meta(core.NETWORK)
     differ = [name for name in sorted(kept | identity) if kept.get(name) != identity.get(name)]
     if differ:
         said = ", ".join(
             f"{name.replace('_', '-')} {kept.get(name)} (asked for: {identity.get(name)})"
             for name in differ
         )
-        raise RunError(
+        raise core.RunError(
             f"{ledger.run}: a network was begun there with {said}. Ask for the same to go on with "
             "it, or name another folder with --run."
         )
@@ -191,9 +171,9 @@ MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
 
 
 def find_variables(
-    store: Store, regulators: SideFile | None, targets: SideFile | None, spare_nbytes: int = 0
+    store: core.Store, files: list[core.SideFile | None], spare_nbytes: int
 ) -> list[NDArray[np.uint32]]:
-    """Find regulators and targets: the features that files name, or all of them.
+    """Find regulators and targets: the features that two files name, or all of them.
 
     Returns
     -------
@@ -205,43 +185,30 @@ def find_variables(
     UsageError
         If a name is none of the store's, a named target is categorical, or a side has nothing.
     """
-    named = [_stored(store, file, spare_nbytes) for file in (regulators, targets)]
-    categorical = store.kinds()[named[1]] == CATEGORICAL
+    named, targets = [_stored(store, file, spare_nbytes) for file in files], files[1]
+    categorical = store.kinds()[named[1]] == core.CATEGORICAL
     if targets is not None and categorical.any():
-        (place,) = names_of(store, named[1][[categorical.argmax()]]).tolist()
-        raise UsageError(
+        (place,) = store.positions_of(named[1][[categorical.argmax()]]).tolist()
+        raise core.UsageError(
             f"{targets.file}: expected targets of numbers, found {int(categorical.sum())} "
             f"categorical (first: {store.names[place]!r}). Leave them out; they may be regulators."
         )
     named[1] = named[1][~categorical]
     if not len(named[1]):
-        raise UsageError("--targets: expected features of numbers, found only categories.")
+        raise core.UsageError("--targets: expected features of numbers, found only categories.")
     if len(named[0]) == 1 and np.array_equal(named[0], named[1]):
-        raise UsageError("--regulators: expected one besides the only target, found none.")
+        raise core.UsageError("--regulators: expected one besides the only target, found none.")
     return named
 
 
-def _stored(store: Store, file: SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
+def _stored(store: core.Store, file: core.SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
     if file is None:
         return np.arange(store.n_features, dtype=np.uint32)
-    named = file.find_all(store.names, spare_nbytes)
-    pieces = [
-        start + np.flatnonzero(named[positions]) for start, positions in store.pieces("positions")
-    ]
-    return np.concatenate(pieces).astype(np.uint32)
-
-
-def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the places, among the names of a store, of stored features."""
-    out = np.empty(len(stored), np.int64)
-    for start, positions in store.pieces("positions"):
-        here = (stored >= start) & (stored < start + len(positions))
-        out[here] = positions[stored[here].astype(np.int64) - start]
-    return out
+    return np.flatnonzero(file.stored_in(store, spare_nbytes)).astype(np.uint32)
 
 
 def equal_columns(
-    source: ColumnSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
+    source: core.ColumnSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
 ) -> tuple[int, list[tuple[int, int]]]:
     """Find regulators whose codes equal a target's: to a tree they are the target itself.
 
@@ -258,11 +225,11 @@ def equal_columns(
         How many there are, and the first of them: (target, regulator), stored.
     """
     by_hash: dict[bytes, list[int]] = {}
-    for feature, digest in _digests(source, regulators):
+    for feature, digest in _hashes(source, regulators):
         by_hash.setdefault(digest, []).append(feature)
     pairs = (
         (target, regulator)
-        for target, digest in _digests(source, targets)
+        for target, digest in _hashes(source, targets)
         for regulator in by_hash.get(digest, ())
         if regulator != target
     )
@@ -270,10 +237,10 @@ def equal_columns(
     return len(first) + sum(1 for _ in pairs), first
 
 
-def _digests(source: ColumnSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
+def _hashes(source: core.ColumnSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
     manifest = source.columns.manifest
     n_rows = manifest.n_rows if source.rows is None else len(source.rows)
-    block = Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)
+    block = core.Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)
     for start in range(0, len(features), HASH_COLUMNS):
         some = features[start : start + HASH_COLUMNS]
         source.columns.gather(some, block, source.rows)
@@ -300,7 +267,7 @@ def check_edge_file(out: Path) -> None:
     """
     suffix = out.suffix.lower()
     if str(out) == "-" or suffix in _OTHERS:
-        raise UsageError(
+        raise core.UsageError(
             f"--out: expected the name of a CSV or Parquet file, such as edges.csv or "
             f"edges.parquet, found {out}. Choose another name."
         )
@@ -338,7 +305,7 @@ def write_edges(
     """
     opened = _parquet if out.suffix.lower() == PARQUET else _csv
     n_edges = 0
-    with published_file(out, replaces=replaces) as scratch, opened(scratch, safe) as write:
+    with core.published_file(out, replaces=replaces) as scratch, opened(scratch, safe) as write:
         for some in edges:
             write(some)
             n_edges += len(some)
@@ -350,12 +317,8 @@ def _csv(file: Path, safe: bool) -> Iterator[_Writer]:
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
-
-        def write(edges: list[Edge]) -> None:
-            shown = ((no_formula(r), no_formula(t), w) for r, t, w in edges)
-            writer.writerows(shown if safe else edges)
-
-        yield write
+        show = core.no_formula if safe else str
+        yield lambda edges: writer.writerows((show(r), show(t), w) for r, t, w in edges)
 
 
 @contextmanager
@@ -367,8 +330,8 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
 
         def write(edges: list[Edge]) -> None:
             regulators, targets, weights = zip(*edges, strict=True)
-            arrays = [arrow_texts(regulators), arrow_texts(targets)]
-            arrays.append(arrow_numbers(np.array(weights)))
+            arrays = [core.arrow_texts(names) for names in (regulators, targets)]
+            arrays.append(core.arrow_numbers(np.array(weights)))
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
         yield write
@@ -376,8 +339,8 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
 
 def _arrow(file: Path) -> tuple[Any, Any]:
     remedy = "Run `pip install 'srs-ooc[arrow]'`, or write a CSV file."
-    parquet = library("pyarrow.parquet", str(file), remedy)
-    return library("pyarrow", str(file), remedy), parquet
+    parquet = core.library("pyarrow.parquet", str(file), remedy)
+    return core.library("pyarrow", str(file), remedy), parquet
 
 
 # Edges by weight, in memory that does not grow with their number.

@@ -5,9 +5,9 @@ from genes import METHODS, N_GENES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.networks import network_run as planning
-from srs_ooc.networks.network_run import NetworkRequest, settle_network, work_on_network
-from srs_ooc.networks.weighing import FEW_TREES, of_all
+from srs_ooc.methods.networks import network_run as planning
+from srs_ooc.methods.networks.network_run import NetworkRequest, settle_network, work_on_network
+from srs_ooc.methods.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
 
 

@@ -6,7 +6,6 @@ that takes, and measure what it will last.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -16,86 +15,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import StoppedError
-from srs_ooc.base.options import Choice, Params, Whole, option
-from srs_ooc.base.records import Step
-from srs_ooc.base.text import MB
-from srs_ooc.networks.edges import (
-    COPIES,
-    DUPLICATE_NBYTES,
-    EDGE_NBYTES,
-    FEWEST_EDGES,
-    GENE_NBYTES,
-    HASH_COLUMNS,
-    MOST_DUPLICATES,
+import srs_ooc.extend as core
+from srs_ooc.methods.networks.edges import (
     EdgeStore,
-    shard_targets,
 )
-from srs_ooc.runs.engine import ColumnSource, pool_of, taken
-from srs_ooc.runs.jobs import Batch, PartWatch
-from srs_ooc.runs.resources import categorical_features
-from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.store import Store
-from srs_ooc.store.values import n_values_of
-from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
-from srs_ooc.trees.response import Response, TrainingRows
 
-Watch = Callable[[Step], bool]
 T = TypeVar("T")
 Targets = Iterator[tuple[int, NDArray[np.float64]]]
 """Targets, by their stored positions, each with its values, float64 (n_rows,)."""
 
 # What each target says of the rows: the response of its regression.
 
-TOGETHER = 32
-"""Targets whose values are read together: neighbours often lie in one chunk."""
-
-
-def target_values(
-    store: Store, targets: NDArray[np.uint32], rows: NDArray[np.int32] | None
-) -> Iterator[NDArray[np.float64]]:
-    """Yield the values of each target, ascending, on the rows trained on; NaN where missing.
-
-    Of a store that keeps no values, a code stands for the middle of its range.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged.
-    """
-    read = _by_code if store.manifest.values_dtype is None else _as_kept
-    for start in range(0, len(targets), TOGETHER):
-        some = targets[start : start + TOGETHER].astype(np.int64)
-        for values in read(store, some):
-            yield values if rows is None else values[rows]
-
-
-def _as_kept(store: Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    out = np.empty((len(targets), store.n_rows))
-    for i, first, values in store.values().columns(targets):
-        out[i, first : first + len(values)] = values
-    return out
-
-
-def _by_code(store: Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    manifest, out = store.manifest, np.empty((len(targets), store.n_rows))
-    block = Block(len(targets), store.n_rows, manifest.code_nbytes, tiled=False)
-    with store.columns(mapped=False) as columns:
-        columns.gather(targets.astype(np.uint32), block)
-    codes = block.as_columns()
-    missing = np.iinfo(codes.dtype).max
-    for i, lows, highs in store.code_ranges(targets):
-        known = codes[i] != missing
-        out[i] = np.nan
-        out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]
-    return out
-
 
 def training_rows(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> TrainingRows | None:
+) -> core.TrainingRows | None:
     """Return the rows of a target's regression; None where its values do not differ.
 
     Rows whose value is missing or infinite are left out of it.
@@ -111,7 +45,7 @@ def training_rows(
     if not known.any() or values[known].min() == values[known].max():
         return None
     filled = np.where(known, values, values[known][0])
-    rows = TrainingRows.of(Response.targets(filled, weights), "variance")
+    rows = core.TrainingRows.of(core.Response.targets(filled, weights), "variance")
     if known.all():
         return rows
     return rows.only(np.flatnonzero(known).astype(np.int32))
@@ -119,7 +53,7 @@ def training_rows(
 
 # What the options of every method of weighing regulators answer.
 
-GENIE3, SRS, PRS = "genie3", "srs", "prs"
+METHOD_NAMES = ("genie3", "srs", "prs")
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
 
@@ -146,9 +80,9 @@ class EdgeContext:
     def __init__(
         self,
         scorer: "EdgeScorer",
-        block: Block,
+        block: core.Block,
         target: int,
-        rows: TrainingRows,
+        rows: core.TrainingRows,
         is_wanted: Callable[[], bool],
     ) -> None:
         self._source, self._is_wanted = scorer.source, is_wanted
@@ -165,20 +99,20 @@ class EdgeContext:
     def check_going(self) -> None:
         """Raise :class:`StoppedError` if the work was asked to stop."""
         if not self._is_wanted():
-            raise StoppedError
+            raise core.StoppedError
 
 
-class EdgeParams(Params):
+class EdgeParams(core.Params):
     """How the regulators of a target are weighed; each method extends this."""
 
-    method: str = option(
-        Choice((GENIE3, SRS, PRS)),
+    method: str = core.option(
+        core.Choice(METHOD_NAMES),
         "How a target's regulators are weighed: by a forest, by trees on random subspaces, or by "
         "learnt probabilities.",
-        default=GENIE3,
+        default=METHOD_NAMES[0],
     )
-    seed: int = option(
-        Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
+    seed: int = core.option(
+        core.Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
     )
 
     grown = "trees"
@@ -245,7 +179,7 @@ class EdgeParams(Params):
         )
 
     def work_together(
-        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: Watch
+        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: core.Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -273,7 +207,7 @@ class EdgeParams(Params):
         """Return whether a block of so many regulators is laid out in tiles."""
         return False
 
-    def check_shape(self, shape: TrainingShape) -> None:
+    def check_shape(self, shape: core.TrainingShape) -> None:
         """Refuse options that do not go together, or with the table.
 
         Raises
@@ -282,21 +216,19 @@ class EdgeParams(Params):
             Saying which.
         """
 
-    def work_nbytes(self, shape: TrainingShape) -> int:
+    def work_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes of work on one target, besides its block and its response."""
         n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
-        n_copied, n_channels = (
-            self.n_copied(n_regulators),
-            1 + (shape.n_channels or self.bootstraps),
-        )
+        n_copied = self.n_copied(n_regulators)
+        n_channels = 1 + (shape.n_channels or self.bootstraps)
         size = n_rows, n_copied or n_regulators, 1, code_nbytes, n_channels
-        scratch = scratch_nbytes(*size, best=self.splits_best)
+        scratch = core.scratch_nbytes(*size, best=self.splits_best)
         if not n_copied:
             return scratch
-        copies = 2 * block_nbytes(n_copied, n_rows, code_nbytes)
+        copies = 2 * core.block_nbytes(n_copied, n_rows, code_nbytes)
         return copies + scratch + 64 * n_regulators  # what was learnt, and whether it is kept
 
-    def shared_nbytes(self, shape: TrainingShape, n_targets: int) -> int:
+    def shared_nbytes(self, shape: core.TrainingShape, n_targets: int) -> int:
         """Return the bytes that all targets together keep, where there are any."""
         return 0
 
@@ -305,15 +237,15 @@ class EdgeParams(Params):
         """Say which options make it shorter, for where it takes long."""
         return "fewer --trees, fewer --targets"
 
-    def remarks(self, shape: TrainingShape, n_targets: int) -> tuple[str, ...]:
+    def remarks(self, shape: core.TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Return sentences worth saying before the work begins."""
         return ()
 
 
 def trees_option() -> int:
     """Return the field of how many trees there are."""
-    field: int = option(
-        Whole(1, 1_000_000),
+    field: int = core.option(
+        core.Whole(1, 1_000_000),
         "Trees grown for each target (genie3), or subspaces drawn, a tree on each (srs).",
         default=1000,
         metavar="N",
@@ -321,78 +253,21 @@ def trees_option() -> int:
     return field
 
 
-# What memory a network takes.
-
-FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
-"""Targets under way on a cluster at once."""
-WEIGHT_NBYTES = 24
-"""Bytes of a weight in a CSV file, with commas and the end of the line."""
-
-
 def edge_shape(
-    params: EdgeParams, manifest: Manifest, n_rows: int, n_regulators: int
-) -> TrainingShape:
+    params: EdgeParams, store: core.Store, n_rows: int, n_regulators: int
+) -> core.TrainingShape:
     """Return what bounds the work on a target: rows trained on, regulators, and their values."""
-    return TrainingShape(
+    by_value = params.values().get("thresholds") == "value"
+    return core.TrainingShape(
         n_rows,
         n_regulators,
-        manifest.n_features,
+        store.n_features,
         1,
-        manifest.code_nbytes,
-        n_channels=int("weights" in manifest.row_columns),
-        n_values=n_values_of(manifest) if params.values().get("thresholds") == "value" else 0,
-        n_stored_rows=manifest.n_rows,
+        store.manifest.code_nbytes,
+        n_channels=int("weights" in store.manifest.row_columns),
+        n_values=by_value * core.n_values_of(store.manifest),
+        n_stored_rows=store.n_rows,
     )
-
-
-def network_leases(
-    params: EdgeParams, shape: TrainingShape, n_targets: int, orders_nbytes: int | None
-) -> list[Lease]:
-    """Return what a network needs besides the process, with one worker, whose lease is the last.
-
-    Where workers elsewhere do the work, ``orders_nbytes`` are what their client takes here, and the
-    last lease is of what is under way.
-    """
-    n_rows, n_regulators = shape.n_rows, shape.n_candidates
-    genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
-    shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
-    compared = 2 * block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
-    reading = 12 * MB  # chunks of values as packed, as decoded, and the tables of codes
-    leases = [
-        Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
-        Lease("columns that are compared", compared),
-        Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
-        Lease("weights on their way to disk", shard),
-        Lease("the run's record", LEDGER_NBYTES),
-        Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
-    ]
-    if orders_nbytes is not None:
-        under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(shape)
-        return [*leases, Lease("targets under way on the workers", under_way)]
-    what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
-    shared = Lease(what, params.shared_nbytes(shape, n_targets))
-    return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
-
-
-def target_nbytes(shape: TrainingShape) -> int:
-    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
-    return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
-
-
-def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0) -> Lease:
-    """Return what a worker takes: its block, its trees, and the results that wait for it."""
-    n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
-    needs = [
-        block_nbytes(n_regulators, n_rows, code_nbytes),
-        values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values),
-        2 * block_nbytes(1, n_rows, code_nbytes),
-        params.work_nbytes(shape),
-        2 * rows_nbytes(n_rows, "variance", 1 + shape.n_channels),
-        64 * n_rows,  # draws with replacement, and what of a target is missing
-        3 * 48 * n_regulators,  # number, flag, importance, weight
-        more_nbytes,
-    ]
-    return Lease(f"a block of {n_regulators} regulators and its trees", sum(needs))
 
 
 # Where targets are worked on: blocks, and what is the same for all targets.
@@ -418,25 +293,25 @@ class EdgeScorer:
     def __init__(
         self,
         params: EdgeParams,
-        store: Store,
-        source: ColumnSource,
+        store: core.Store,
+        source: core.ColumnSource,
         regulators: NDArray[np.uint32],
         n_workers: int,
     ) -> None:
         self.params, self.source, self.regulators = params, source, regulators
-        self.n_workers, self.categorical = n_workers, categorical_features(store)
+        self.n_workers, self.categorical = n_workers, core.categorical_features(store)
         weights, rows = store.weights(), source.rows
         self._weights = weights if weights is None or rows is None else weights[rows]
         n_rows = store.n_rows if rows is None else len(rows)
-        shape = edge_shape(params, store.manifest, n_rows, len(regulators))
+        shape = edge_shape(params, store, n_rows, len(regulators))
         size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
-        self.blocks = pool_of(
-            [Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
+        self.blocks = core.pool_of(
+            [core.Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
         )
 
     def context(
         self,
-        block: Block,
+        block: core.Block,
         target: int,
         values: NDArray[np.float64],
         is_wanted: Callable[[], bool] = lambda: True,
@@ -447,9 +322,9 @@ class EdgeScorer:
             return None
         return EdgeContext(self, block, target, rows, is_wanted)
 
-    def work(self, batch: Batch, tell: PartWatch) -> Batch:
+    def work(self, batch: core.Batch, tell: core.PartWatch) -> core.Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
-        with taken(self.blocks) as block:
+        with core.taken(self.blocks) as block:
 
             def one(number: int, target: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
                 out = np.zeros(len(self.regulators))
@@ -464,24 +339,13 @@ class EdgeScorer:
         """Return what ``work`` says of the next targets, each on its own worker."""
 
         def one(target: int, values: NDArray[np.float64]) -> T:
-            with taken(self.blocks) as block:
+            with core.taken(self.blocks) as block:
                 context = self.context(block, target, values)
                 assert context is not None, "targets that are tried vary"
                 return work(context)
 
         with ThreadPoolExecutor(n_workers, "trial") as pool:
             return list(pool.map(one, *zip(*islice(targets, n_workers), strict=True)))
-
-
-@contextmanager
-def edge_source(
-    store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
-) -> Iterator[ColumnSource]:
-    """Yield where columns come from, with the values of codes where these are ``valued``."""
-    with ExitStack() as stack:
-        columns = stack.enter_context(store.columns(mapped=mapped))
-        values = stack.enter_context(store.value_tables()) if valued else None
-        yield ColumnSource(columns, rows, values=values)
 
 
 # What the work on targets will take: a few of them are worked on, and the rest is multiplied.

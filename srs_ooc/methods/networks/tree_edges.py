@@ -5,24 +5,12 @@ GENIE3 (Huynh-Thu, Irrthum, Wehenkel and Geurts 2010) grows forests, Sequential 
 """
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Share, Text, Whole, option
-from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.evidence.judges import ProbeJudge
-from srs_ooc.evidence.tally import Tally, mean_importance
-from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner, settle_max_features
-from srs_ooc.networks.weighing import TREES_AT_ONCE, EdgeContext, EdgeParams, trees_option
-from srs_ooc.runs.run_memory import TrainingShape
-from srs_ooc.samplers.draws import Drawing
-from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.trees.kernel import grow_tree
-from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TreeLimits
+import srs_ooc.extend as core
+from srs_ooc.methods.networks.weighing import TREES_AT_ONCE, EdgeContext, EdgeParams, trees_option
 
 FOREST, EXTRA = "forest", "extra-trees"
 ALL = "all"
@@ -31,13 +19,13 @@ ALL = "all"
 class ForestParams(EdgeParams):
     """How forests are grown; GENIE3's by default."""
 
-    ensemble: str = option(
-        Choice((FOREST, EXTRA)),
+    ensemble: str = core.option(
+        core.Choice((FOREST, EXTRA)),
         "Best splits on rows drawn with replacement, or random splits on all rows.",
         default=FOREST,
     )
-    max_features: str = option(
-        Text(),
+    max_features: str = core.option(
+        core.Text(),
         "Candidate regulators drawn at each node: sqrt, log2, all, a whole number, or a share "
         "such as 0.1.",
         default="sqrt",
@@ -45,10 +33,10 @@ class ForestParams(EdgeParams):
         flags=("--k",),
     )
     trees: int = trees_option()
-    thresholds: str = option(
-        Choice(THRESHOLDS),
+    thresholds: str = core.option(
+        core.Choice(core.THRESHOLDS),
         "Thresholds between ranks or between values: drawn (extra-trees), or midway (prs).",
-        default=THRESHOLDS[0],
+        default=core.THRESHOLDS[0],
         default_text="rank; with --method prs value",
     )
 
@@ -59,11 +47,11 @@ class ForestParams(EdgeParams):
 
     bootstraps = splits_best
 
-    def check_shape(self, shape: TrainingShape) -> None:
+    def check_shape(self, shape: core.TrainingShape) -> None:
         """Refuse thresholds that are not drawn, or K that is none."""
-        if self.thresholds != THRESHOLDS[0] and self.splits_best:
-            raise UsageError(
-                f"--thresholds: expected {THRESHOLDS[0]} with --ensemble {FOREST}, found "
+        if self.thresholds != core.THRESHOLDS[0] and self.splits_best:
+            raise core.UsageError(
+                f"--thresholds: expected {core.THRESHOLDS[0]} with --ensemble {FOREST}, found "
                 f"{self.thresholds}: best splits are exact, and draw no thresholds. Leave it out, "
                 f"or take --ensemble {EXTRA}."
             )
@@ -71,11 +59,11 @@ class ForestParams(EdgeParams):
 
     def candidates(self, n_regulators: int) -> int:
         """Return K for a target with so many regulators."""
-        asked: Any = None if self.max_features == ALL else self.max_features
+        asked = None if self.max_features == ALL else self.max_features
         try:
-            return settle_max_features(asked, n_regulators)
-        except UsageError as error:
-            raise UsageError(
+            return core.settle_max_features(asked, n_regulators)
+        except core.UsageError as error:
+            raise core.UsageError(
                 "--k: expected all, sqrt, log2, a share such as 0.1, or a whole number from 1 to "
                 f"{n_regulators} (regulators a target may have), found {str(asked)[:40]}."
             ) from error
@@ -88,10 +76,10 @@ class ForestParams(EdgeParams):
         """
         return 4 * self.limits(n_regulators).max_features > n_regulators
 
-    def limits(self, n_regulators: int) -> TreeLimits:
+    def limits(self, n_regulators: int) -> core.TreeLimits:
         """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        splitter = "best" if self.splits_best else "random"
-        return TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=splitter)
+        how = "best" if self.splits_best else "random"
+        return core.TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=how)
 
     @property
     def shorter(self) -> str:
@@ -110,11 +98,11 @@ class ForestParams(EdgeParams):
         limits = self.limits(len(regulators))
         context.fill(tiled=self.tiled(len(regulators)))
         flags = None if context.categorical is None else context.categorical[regulators]
-        key = key_of(self.seed, Purpose.EDGES, context.target)
+        key = core.key_of(self.seed, core.Purpose.EDGES, context.target)
         total = np.zeros(len(regulators), np.int64)
         for start in range(0, self.trees, TREES_AT_ONCE):
             context.check_going()
-            total += grow_tree(
+            total += core.grow_tree(
                 context.block,
                 regulators,
                 context.rows,
@@ -124,26 +112,26 @@ class ForestParams(EdgeParams):
                 bootstrap=self.bootstraps,
                 categorical=flags,
             ).importance
-        return np.ldexp(total / self.trees, -IMPORTANCE_BITS)
+        return np.ldexp(total / self.trees, -core.IMPORTANCE_BITS)
 
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""
 
 
-class SubspaceParams(ProbeJudge, EdgeParams):
+class SubspaceParams(core.ProbeJudge, EdgeParams):
     """Sequential Random Subspace under the paper's probe; trees as those of runs."""
 
     trees: int = trees_option()
-    subspace_size: int | None = option(
-        Whole(1),
+    subspace_size: int | None = core.option(
+        core.Whole(1),
         "Regulators in a subspace.",
         default_text=f"{USUAL_SHARE:.0%} of them, at least {LEAST_SIZE}",
         metavar="Q",
         flags=("--q",),
     )
-    alpha: str = option(
-        Share(),
+    alpha: str = core.option(
+        core.Share(),
         "Share of the subspace held for regulators already kept (0: Random Subspace).",
         default="0.5",
         metavar="SHARE",
@@ -160,10 +148,10 @@ class SubspaceParams(ProbeJudge, EdgeParams):
         """Return the columns of a subspace and of its probe."""
         return self.size(n_regulators) + 1
 
-    def check_shape(self, shape: TrainingShape) -> None:
+    def check_shape(self, shape: core.TrainingShape) -> None:
         """Refuse subspaces of more regulators than there are."""
         if self.subspace_size is not None and self.subspace_size > shape.n_candidates:
-            raise UsageError(
+            raise core.UsageError(
                 f"--subspace-size: expected at most {shape.n_candidates}, the regulators of a "
                 f"target, found {self.subspace_size}. Choose a smaller one."
             )
@@ -178,32 +166,34 @@ class SubspaceParams(ProbeJudge, EdgeParams):
         context.fill()
         n = len(context.regulators)
         size = self.size(n)
-        tally = Tally(n)
-        drawing = Drawing(n, size, self.alpha)
-        sampler = SequentialRandomSubspace(drawing, self, tally, n, 1)
-        limits = TreeLimits(size, impurity="variance")
-        learner = TreeLearner(context.rows, limits, size, categorical=context.categorical)
-        first = key_of(self.seed, Purpose.EDGES, context.target)
+        tally = core.Tally(n)
+        drawing = core.Drawing(n, size, self.alpha)
+        sampler = core.SequentialRandomSubspace(drawing, self, tally, n, 1)
+        limits = core.TreeLimits(size, impurity="variance")
+        learner = core.TreeLearner(context.rows, limits, size, categorical=context.categorical)
+        first = core.key_of(self.seed, core.Purpose.EDGES, context.target)
         for t in range(self.trees):
             if t % TREES_AT_ONCE == 0:
                 context.check_going()
-            key = derive(first, t)
+            key = core.derive(first, t)
             subspace = sampler.propose(t, key)
             probe = self.probe(key, len(subspace.features))
-            iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
+            iteration = core.Iteration(t, subspace, core.derive(key, core.Purpose.TREE), probe)
             outcome = _fit(learner, context, iteration)
             tally.absorb(t, outcome)
             sampler.absorb(t, outcome)
-        scores = np.maximum(mean_importance(tally, slice(None)), 0.0)
-        return np.ldexp(scores, -IMPORTANCE_BITS)
+        scores = np.maximum(core.mean_importance(tally, slice(None)), 0.0)
+        return np.ldexp(scores, -core.IMPORTANCE_BITS)
 
 
-def _fit(learner: TreeLearner, context: EdgeContext, iteration: Iteration) -> Outcome:
+def _fit(
+    learner: core.TreeLearner, context: EdgeContext, iteration: core.Iteration
+) -> core.Outcome:
     """Grow the tree of an iteration on copies of its columns and of the probe's, permuted."""
     places, probe, regulators = iteration.features, iteration.probe, context.regulators
     assert probe is not None, "the judge compares with a probe"
     with_probe = np.append(places, places[probe.source]).astype(np.int32)
     own = context.block.only(with_probe)
     own.shuffle_column(probe.source, len(places), probe.key)
-    names = np.append(regulators[places], np.uint32(PROBE_FEATURE))
-    return learner.fit(own, Columns(names, regulators[with_probe]), iteration)
+    names = np.append(regulators[places], np.uint32(core.PROBE_FEATURE))
+    return learner.fit(own, core.Columns(names, regulators[with_probe]), iteration)

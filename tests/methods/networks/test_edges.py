@@ -5,7 +5,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import RunError
-from srs_ooc.networks.edges import open_edge_ledger, ranked
+from srs_ooc.methods.networks.edges import edge_ledger, ranked
 from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 
@@ -46,14 +46,20 @@ def test_edges_come_in_one_order_however_many_are_held():
 
 def test_a_network_goes_on_with_the_same_options_and_names_those_that_differ(tmp_path):
     folder, identity = tmp_path / "a.network", {"method": "prs", "epochs": 5}
-    open_edge_ledger(folder, identity, 4).close()
-    open_edge_ledger(folder, identity, 4).close()
-    with pytest.raises(RunError, match=r"epochs 5 \(asked for: 6\)"):
-        open_edge_ledger(folder, identity | {"epochs": 6}, 4)
+    for _ in range(2):
+        with edge_ledger(folder, identity, 4):
+            pass
+    with (
+        pytest.raises(RunError, match=r"epochs 5 \(asked for: 6\)"),
+        edge_ledger(folder, identity | {"epochs": 6}, 4),
+    ):
+        pass
 
 
 def test_a_network_of_a_version_with_other_options_is_refused_by_their_names(tmp_path):
     folder, identity = tmp_path / "a.network", {"method": "prs", "thresholds": "rank"}
-    open_edge_ledger(folder, {"method": "prs", "smoothness": "0.0"}, 4).close()
-    with pytest.raises(RunError, match=r"smoothness 0\.0.*thresholds None.*name another folder"):
-        open_edge_ledger(folder, identity, 4)
+    with edge_ledger(folder, {"method": "prs", "smoothness": "0.0"}, 4):
+        pass
+    refused = r"smoothness 0\.0.*thresholds None.*name another folder"
+    with pytest.raises(RunError, match=refused), edge_ledger(folder, identity, 4):
+        pass

@@ -12,25 +12,15 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
-from srs_ooc.base.records import Iteration, Outcome, Saved, State, Stateful, Step, Subspace
-from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.base.text import MB
-from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.networks.edges import JOINT, STAGE, EdgeStore
-from srs_ooc.networks.weighing import (
+import srs_ooc.extend as core
+from srs_ooc.methods.networks.edges import JOINT, STAGE, EdgeStore
+from srs_ooc.methods.networks.weighing import (
     EdgeContext,
     EdgeParams,
     EdgeScorer,
     Targets,
-    Watch,
     targets_text,
 )
-from srs_ooc.runs.batches import LOOK_SECONDS
-from srs_ooc.runs.engine import taken
-from srs_ooc.runs.run_memory import TrainingShape
-from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
     FEATURE_NBYTES,
     FINAL,
@@ -41,8 +31,6 @@ from srs_ooc.samplers.prs import (
     subsets_nbytes,
 )
 from srs_ooc.samplers.prs_math import Truth
-from srs_ooc.trees.block import Block, record_nbytes
-from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
 SETS_AN_EPOCH = 1 / 3
 """How often models are grown anew, before any epoch was seen: measured with the usual options on
@@ -52,9 +40,11 @@ FIRST_MODELS = 10
 """Models grown first, to see how many of them there is time for."""
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
+LOOK_SECONDS = 0.2
+"""Time between two questions whether joint work is to go on, while models are grown."""
 
 
-Fit = Callable[[Block, int, Subspace], Outcome]
+Fit = Callable[[core.Block, int, core.Subspace], core.Outcome]
 """Grows a model by its number on the columns of a subspace."""
 Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
 
@@ -62,23 +52,28 @@ Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
 class ProbabilityParams(DescentParams, EdgeParams):
     """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
 
-    models: int = option(
-        Whole(2, 100_000), "Models of each fold, the paper's T.", default=100, metavar="N"
+    models: int = core.option(
+        core.Whole(2, 100_000), "Models of each fold, the paper's T.", default=100, metavar="N"
     )
-    folds: int = option(
-        Whole(2, 100),
+    folds: int = core.option(
+        core.Whole(2, 100),
         "Folds: each one's rows are predicted by models grown on the others.",
         default=10,
         metavar="K",
     )
-    validation_share: str = option(
-        Share(), "Share of the rows held out to choose the epoch.", default="0.1", metavar="SHARE"
+    validation_share: str = core.option(
+        core.Share(),
+        "Share of the rows held out to choose the epoch.",
+        default="0.1",
+        metavar="SHARE",
     )
-    thresholds: str = option(
-        Choice(THRESHOLDS), "Thresholds midway between ranks, or between values.", default="value"
+    thresholds: str = core.option(
+        core.Choice(core.THRESHOLDS),
+        "Thresholds midway between ranks, or between values.",
+        default="value",
     )
-    joint: str = option(
-        Number(),
+    joint: str = core.option(
+        core.Number(),
         "All targets together, with the paper's joint penalty times this (Eq. 21): few regulators "
         "for all.",
         default="0.0",
@@ -92,8 +87,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
         share = given.get("validation_share")
         if share is not None:
             text = cls.options()["validation_share"].settle("validation_share", share)
-            if not 0 < exact_share(text) <= exact_share("0.5"):
-                raise UsageError(
+            if not 0 < core.exact_share(text) <= core.exact_share("0.5"):
+                raise core.UsageError(
                     f"--validation-share: expected a number above 0 and at most 0.5, found {text}."
                 )
         return super().settle(given, table)
@@ -110,11 +105,11 @@ class ProbabilityParams(DescentParams, EdgeParams):
         mean = 4 * float(self.inclusion) * n_regulators
         return min(n_regulators, max(LEAST_ROOM, ceil(mean + SPREADS * sqrt(mean))))
 
-    def check_shape(self, shape: TrainingShape) -> None:
+    def check_shape(self, shape: core.TrainingShape) -> None:
         """Check that the first subsets fit, and that each fold has rows."""
         self.check(shape.n_rows, shape.n_candidates, self.n_copied(shape.n_candidates))
 
-    def target_nbytes(self, shape: TrainingShape) -> int:
+    def target_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes that one target keeps while it learns."""
         share, n_regulators = float(self.validation_share), shape.n_candidates
         n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
@@ -123,14 +118,14 @@ class ProbabilityParams(DescentParams, EdgeParams):
         rows = 64 * shape.n_rows * self.folds  # where it is trained on, and where predicted
         return FEATURE_NBYTES * n_regulators + votes + members + rows
 
-    def work_nbytes(self, shape: TrainingShape) -> int:
+    def work_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes of a subset's columns and its tree, and of what the target keeps."""
-        record = record_nbytes(shape.n_rows, 1, TreeLimits(1))
+        record = core.record_nbytes(shape.n_rows, 1, core.TreeLimits(1))
         steps = 3 * 8 * self.models * shape.n_rows + 8 * 8 * shape.n_candidates
         own = 0 if self.is_joint else self.target_nbytes(shape)
         return super().work_nbytes(shape) + record + steps + own
 
-    def shared_nbytes(self, shape: TrainingShape, n_targets: int) -> int:
+    def shared_nbytes(self, shape: core.TrainingShape, n_targets: int) -> int:
         """Return the bytes of the probabilities, votes and subsets of all targets together."""
         if not self.is_joint:
             return 0
@@ -142,12 +137,12 @@ class ProbabilityParams(DescentParams, EdgeParams):
         """Say which options make it shorter."""
         return "fewer --epochs or a --patience, fewer --models or --folds, fewer --targets"
 
-    def remarks(self, shape: TrainingShape, n_targets: int) -> tuple[str, ...]:
+    def remarks(self, shape: core.TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Say where importance weights would collapse, and what all targets keep."""
         notes = self.slow_steps(shape.n_candidates, "Name fewer regulators with --regulators.")
         if not self.is_joint:
             return notes
-        state = self.shared_nbytes(shape, n_targets) / MB
+        state = self.shared_nbytes(shape, n_targets) / core.MB
         return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
 
     def estimate(
@@ -159,9 +154,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
         takes as many times longer.
         """
         n_workers = min(scorer.n_workers, n_left)
-        ((n_models, growing, *_),) = scorer.tried(
-            partial(self.timed, 0.0, FIRST_MODELS), targets, 1
-        )
+        few = partial(self.timed, 0.0, FIRST_MODELS)
+        ((n_models, growing, *_),) = scorer.tried(few, targets, 1)
         room = int(seconds * n_models / (2 * self.folds * growing))
         tried = replace(self, models=min(self.models, max(2, room)))
         alone, until = [], seconds
@@ -241,11 +235,11 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return sampler.best
 
     def work_together(
-        self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: Watch
+        self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: core.Watch
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
         learning: dict[int, JointTarget] = {}
-        with taken(scorer.blocks) as block:
+        with core.taken(scorer.blocks) as block:
             block.tiled = False
             scorer.source.gather(scorer.regulators, block)
             for number, (target, values) in enumerate(targets):
@@ -271,33 +265,32 @@ class ProbabilityParams(DescentParams, EdgeParams):
         ``columns`` are where each regulator of the context is in the block, int32 (n_regulators,).
         """
         rows, n = _standardised(context.rows), len(context.regulators)
-        key, known = key_of(self.seed, Purpose.EDGES, context.target), np.sort(rows.order)
-        folds = make_folds(
+        key, known = core.key_of(self.seed, core.Purpose.EDGES, context.target), np.sort(rows.order)
+        folds = core.make_folds(
             np.zeros(len(known), np.int32),
             self.folds,
-            derive(key, Purpose.FOLDS),
+            core.derive(key, core.Purpose.FOLDS),
             share=float(self.validation_share),
             rows=known,
         )
         truth = Truth.of(rows.response, folds.training)
-        limits = TreeLimits(n, impurity="variance", splitter="best")
-        learner = TreeLearner(rows, limits, n, categorical=context.categorical)
-        tree_key = derive(key, Purpose.TREE)
+        limits = core.TreeLimits(n, impurity="variance", splitter="best")
+        learner = core.TreeLearner(rows, limits, n, categorical=context.categorical)
+        tree_key = core.derive(key, core.Purpose.TREE)
 
-        def fit(block: Block, number: int, subspace: Subspace) -> Outcome:
+        def fit(block: core.Block, number: int, subspace: core.Subspace) -> core.Outcome:
             """Grow a model on a copy of its columns; the block may be read by others."""
             own = block.only(columns[subspace.features])
             names = context.regulators[subspace.features]
-            named = Subspace(names, split=subspace.split)
-            return learner.fit(
-                own, Columns(names, names), Iteration(number, named, derive(tree_key, number))
-            )
+            named = core.Subspace(names, split=subspace.split)
+            iteration = core.Iteration(number, named, core.derive(tree_key, number))
+            return learner.fit(own, core.Columns(names, names), iteration)
 
         room = self.n_copied(n)
         return kind(self, folds, truth, n, room, key), fit
 
 
-def _standardised(rows: TrainingRows) -> TrainingRows:
+def _standardised(rows: core.TrainingRows) -> core.TrainingRows:
     """Return the same rows with the target in units of its standard deviation.
 
     So the loss is a share of the target's variance, and one penalty suits all targets.
@@ -333,7 +326,7 @@ class JointTarget(ParametricRandomSubspace):
         """Whether the next step is an epoch's first."""
         return self._fold == 0
 
-    def grow(self, block: Block, stopping: Event) -> None:
+    def grow(self, block: core.Block, stopping: Event) -> None:
         """Grow the models that are wanted, unless told to stop."""
         while self.phase == GROWING and not stopping.is_set():
             number = self._first + self._n_grown
@@ -411,7 +404,7 @@ class JointDescent:
         for target in self.targets:
             target.renew()
 
-    def state(self) -> State:
+    def state(self) -> core.State:
         """Return where the work stands; the targets have states of their own."""
         facts: dict[str, Any] = {
             "epoch": self.epoch,
@@ -419,9 +412,9 @@ class JointDescent:
             "best_objective": self.best_objective if self.best_epoch else None,
             "done": self.is_done,
         }
-        return State(facts=facts)
+        return core.State(facts=facts)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
         if saved.facts is None:
             return
@@ -430,17 +423,17 @@ class JointDescent:
             self.best_objective = float(saved.facts["best_objective"])
         self.is_done = bool(saved.facts["done"])
 
-    def run(self, block: Block, n_workers: int, edges: EdgeStore, watch: Watch) -> None:
+    def run(self, block: core.Block, n_workers: int, edges: EdgeStore, watch: core.Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
 
         What was learnt is committed at least every second or so, and at the end.
         """
-        parts: dict[str, Stateful] = {f"{JOINT}.{i}": t for i, t in enumerate(self.targets)}
+        parts: dict[str, core.Stateful] = {f"{JOINT}.{i}": t for i, t in enumerate(self.targets)}
         parts[JOINT] = self
         edges.begin(parts)
 
         def goes_on() -> bool:
-            return watch(Step(STAGE, self.epoch, self._params.epochs, unit="epochs"))
+            return watch(core.Step(STAGE, self.epoch, self._params.epochs, unit="epochs"))
 
         going = goes_on()
         with ThreadPoolExecutor(n_workers, "grow") as pool:
@@ -464,7 +457,9 @@ class JointDescent:
                 edges.commit()
             goes_on()
 
-    def _grow(self, pool: ThreadPoolExecutor, block: Block, goes_on: Callable[[], bool]) -> bool:
+    def _grow(
+        self, pool: ThreadPoolExecutor, block: core.Block, goes_on: Callable[[], bool]
+    ) -> bool:
         """Grow the models that targets want; return False if it was stopped on the way."""
         wanting = [target for target in self.targets if target.phase == GROWING]
         for future in [pool.submit(one.grow, block, self._stopping) for one in wanting]:
