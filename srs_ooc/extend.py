@@ -5,6 +5,13 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
+from srs_ooc.api import StoreOrPath as StoreOrPath, store_of as store_of
+from srs_ooc.base.budget import (
+    Budget as Budget,
+    Lease as Lease,
+    check_stages as check_stages,
+    process_nbytes as process_nbytes,
+)
 from srs_ooc.base.errors import (
     BudgetError as BudgetError,
     InputError as InputError,
@@ -13,6 +20,12 @@ from srs_ooc.base.errors import (
     StoreError as StoreError,
     UsageError as UsageError,
 )
+from srs_ooc.base.files import (
+    check_free as check_free,
+    explained as explained,
+    published_file as published_file,
+)
+from srs_ooc.base.frames import check_kind as check_kind, frame_of as frame_of
 from srs_ooc.base.options import (
     Choice as Choice,
     Flag as Flag,
@@ -22,11 +35,14 @@ from srs_ooc.base.options import (
     Share as Share,
     Text as Text,
     Whole as Whole,
+    WordOrFile as WordOrFile,
+    check_known as check_known,
+    exact_share as exact_share,
     option as option,
+    whole_given as whole_given,
 )
 from srs_ooc.base.records import (
-    EBIC as EBIC,
-    RIC as RIC,
+    PAGE_ITEMS as PAGE_ITEMS,
     Candidates as Candidates,
     Criterion as Criterion,
     Iteration as Iteration,
@@ -39,6 +55,7 @@ from srs_ooc.base.records import (
     Stateful as Stateful,
     Step as Step,
     Subspace as Subspace,
+    Watch as Watch,
     n_pages as n_pages,
     touch as touch,
 )
@@ -50,11 +67,45 @@ from srs_ooc.base.seeds import (
     key_of as key_of,
     scale_below as scale_below,
 )
+from srs_ooc.base.text import MB as MB, ceil_div as ceil_div, counted as counted
+from srs_ooc.base.urls import Place as Place
+from srs_ooc.cli.output import (
+    FILE as FILE,
+    MEMORY_OPTION as MEMORY_OPTION,
+    PROGRESS_OPTIONS as PROGRESS_OPTIONS,
+    RECORD_OPTIONS as RECORD_OPTIONS,
+    STORE as STORE,
+    echo_json as echo_json,
+    say as say,
+    with_options as with_options,
+    write_records as write_records,
+)
+from srs_ooc.cli.run_options import TABLE_OPTIONS as TABLE_OPTIONS, option_of as option_of
 from srs_ooc.evidence.judges import Judge as Judge
-from srs_ooc.evidence.tally import Tally as Tally
+from srs_ooc.evidence.tally import (
+    Tally as Tally,
+    largest as largest,
+    mean_importance as mean_importance,
+)
 from srs_ooc.ingestion.formats import Table as Table, TextCoder as TextCoder
+from srs_ooc.learners.models import path_of as path_of
 from srs_ooc.learners.tree_learner import Columns as Columns, Learner as Learner
+from srs_ooc.native import numerics as numerics
+from srs_ooc.results.live import (
+    Progress as Progress,
+    RunProgress as RunProgress,
+    interruptible as interruptible,
+)
 from srs_ooc.runs.engine import Executor as Executor
+from srs_ooc.runs.inputs import InputFiles as InputFiles, Inputs as Inputs
+from srs_ooc.runs.resources import categorical_features as categorical_features
+from srs_ooc.runs.settling import (
+    NamesOrFile as NamesOrFile,
+    Request as Request,
+    asked_in_python as asked_in_python,
+)
+from srs_ooc.runs.spec import Options as Options
+from srs_ooc.runs.weights import Scoring as Scoring
 from srs_ooc.samplers.base import (
     IMPORTANCE as IMPORTANCE,
     LOSS as LOSS,
@@ -70,20 +121,23 @@ from srs_ooc.samplers.base import (
 from srs_ooc.samplers.column_scores import (
     BLOCK_CELLS as BLOCK_CELLS,
     BLOCK_COLUMNS as BLOCK_COLUMNS,
+    CODES as CODES,
+    VALUES as VALUES,
     ColumnScore as ColumnScore,
+    ScoredColumns as ScoredColumns,
+    block_columns as block_columns,
     integer_weights as integer_weights,
+    n_blocks as n_blocks,
 )
 from srs_ooc.samplers.draws import (
     Drawing as Drawing,
     WeightedDrawing as WeightedDrawing,
     draw_distinct as draw_distinct,
+    draw_subsets as draw_subsets,
 )
-from srs_ooc.samplers.held_out import (
-    Folds as Folds,
-    HeldOutMethod as HeldOutMethod,
-    folds_for as folds_for,
-    make_folds as make_folds,
-)
+from srs_ooc.samplers.srs import sampler_by as sampler_by
+from srs_ooc.store.opening import open_store as open_store
+from srs_ooc.store.store import Scan as Scan, Store as Store
 from srs_ooc.trees.block import Block as Block
 from srs_ooc.trees.response import Response as Response
 

@@ -18,6 +18,16 @@ from srs_ooc.base.records import Iteration, Outcome, Saved, State, Stateful, Ste
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
+from srs_ooc.methods.held_out import Truth, make_folds
+from srs_ooc.methods.prs.prs import (
+    FEATURE_NBYTES,
+    FINAL,
+    GROWING,
+    SPREADS,
+    DescentParams,
+    ParametricRandomSubspace,
+    subsets_nbytes,
+)
 from srs_ooc.networks.edges import JOINT, STAGE, EdgeStore
 from srs_ooc.networks.weighing import (
     EdgeContext,
@@ -30,17 +40,6 @@ from srs_ooc.networks.weighing import (
 from srs_ooc.runs.batches import LOOK_SECONDS
 from srs_ooc.runs.engine import taken
 from srs_ooc.runs.run_memory import TrainingShape
-from srs_ooc.samplers.held_out import make_folds
-from srs_ooc.samplers.prs import (
-    FEATURE_NBYTES,
-    FINAL,
-    GROWING,
-    SPREADS,
-    DescentParams,
-    ParametricRandomSubspace,
-    subsets_nbytes,
-)
-from srs_ooc.samplers.prs_math import Truth
 from srs_ooc.trees.block import Block, record_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 

@@ -32,7 +32,6 @@ from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
-from srs_ooc.samplers.held_out import HeldOutMethod
 
 # How many iterations until features have been drawn often enough.
 #
@@ -474,10 +473,10 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         The method on as many features as it learns on, without a screen.
     """
     spec, shape = draft.spec, draft.shape
-    params, p = spec.sampler, shape.n_candidates
-    if not isinstance(params, HeldOutMethod) or not params.screens(p):
+    screen = spec.sampler.behind_screen(*sizes_of(draft))
+    if screen is None:
         return None
-    count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
+    n_trees, size, count, behind = screen
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
     def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> RunDraft:
@@ -489,9 +488,9 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         return replace(draft, spec=own, shape=sizes)
 
     return (
-        params.n_screen_trees(p, spec.subspace_size),
-        part(p, size, "rs", method_of("rs").settle({}, shape)),
-        part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
+        n_trees,
+        part(shape.n_candidates, size, "rs", method_of("rs").settle({}, shape)),
+        part(count, min(spec.subspace_size, count), spec.run.method, behind),
     )
 
 

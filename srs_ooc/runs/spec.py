@@ -219,11 +219,11 @@ def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     n_iterations, n_criteria = ends[0] if ends else 1, spec.sampler.criteria_each(*sizes)
     n_models = n_iterations * spec.sampler.models_each(*sizes)
     fitted = f"{n_models:,.0f} models are fitted, each by a library"
-    if n_criteria:
+    if (criterion := spec.sampler.judged_by(n_candidates)) is not None:
         n_criteria *= n_iterations
         return (
             *notes,
-            f"--model {spec.model.model}: {spec.sampler.judged_by} is computed for "
+            f"--model {spec.model.model}: {criterion.name} is computed for "
             f"{n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how long that takes.",
         )
     return (

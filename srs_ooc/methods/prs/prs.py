@@ -12,14 +12,32 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Number, Share, Text, Whole, exact_share, option
-from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers import prs_math
-from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler, SamplerContext
-from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, folds_for
-from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
+from srs_ooc.extend import (
+    PAGE_ITEMS,
+    PREDICTIONS,
+    Ensemble,
+    Number,
+    Outcome,
+    Pages,
+    Purpose,
+    Sampler,
+    SamplerContext,
+    Saved,
+    Share,
+    State,
+    Step,
+    Subspace,
+    Text,
+    UsageError,
+    Whole,
+    derive,
+    exact_share,
+    n_pages,
+    option,
+)
+from srs_ooc.methods.held_out import Folds, HeldOutMethod, HeldOutParams, Truth, folds_for
+from srs_ooc.methods.prs import prs_math
+from srs_ooc.methods.prs.prs_math import BernoulliSubsets
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
 MOST_RATIOS = 1 << 16
@@ -494,7 +512,7 @@ class Prs(HeldOutMethod, DescentParams):
         # of one with neighbours also its place, their differences, and sums of these
         each = FEATURE_NBYTES + (0 if self.grid is None else 40)
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
-        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
+        return own + self.screen_nbytes(n_features)
 
     def mean_columns(self, n_candidates: int) -> int:
         """Return the mean size of a subset at first; later ones are smaller."""

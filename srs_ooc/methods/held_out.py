@@ -11,27 +11,40 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Params, Share, Whole, option
-from srs_ooc.base.records import (
+from srs_ooc.extend import (
+    IMPORTANCE,
+    Drawing,
+    Method,
     Outcome,
     Pages,
+    Params,
+    Purpose,
+    Response,
     RowSplit,
+    Sampler,
+    SamplerContext,
     Saved,
+    Share,
     State,
     Step,
     Subspace,
+    UsageError,
+    Whole,
+    ceil_div,
+    derive,
+    derive_array,
+    largest,
+    mean_importance,
     n_pages,
+    numerics,
+    option,
+    scale_below,
     touch,
 )
-from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
-from srs_ooc.base.text import ceil_div
-from srs_ooc.evidence.tally import largest, mean_importance
-from srs_ooc.samplers.base import IMPORTANCE, Method, Sampler, SamplerContext
-from srs_ooc.samplers.draws import Drawing
 
 # A screen before a method: it learns on the features that random subspaces rank first.
 
+SCREEN_NBYTES = 12
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
 _SCORE = "score_of_chosen"
@@ -106,6 +119,20 @@ class HeldOutMethod(Method):
         """Return the trees of the screen; 0 without one."""
         size = min(subspace_size, self.screen_size(n_candidates))
         return ceil_div(self.screen_draws * n_candidates, size) if size else 0
+
+    def screen_nbytes(self, n_features: int) -> int:
+        """Return the bytes of a screen: of each feature its score, and its place among others."""
+        return SCREEN_NBYTES * n_features if self.screen else 0
+
+    def behind_screen(
+        self, n_candidates: int, subspace_size: int
+    ) -> tuple[int, int, int, Method] | None:
+        """Return the trees of the screen, and their size; the features learnt on, and how."""
+        if not self.screens(n_candidates):
+            return None
+        size = min(subspace_size, self.screen_size(n_candidates))
+        n_trees = self.n_screen_trees(n_candidates, subspace_size)
+        return n_trees, size, self.n_learnt(n_candidates), replace(self, screen=None)
 
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler, behind a screen where that leaves features out."""
@@ -413,3 +440,76 @@ def folds_for(context: SamplerContext, n_folds: int, validation_share: str) -> F
         share=float(validation_share),
         validation=context.validation,
     )
+
+
+# The loss of the mean prediction of models, or of their votes.
+
+LEAST_SHARE = 1e-6
+"""Least share of the true class, so that its logarithm is finite."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the rows of a run are, for the loss.
+
+    A model's *vote* for a row is the number that its loss depends on: 1 where it says the row's
+    class (the likeliest, of equal ones the first) and 0 elsewhere, as the models at the end vote;
+    or the predicted number less the mean of the training rows. Expectations under new
+    probabilities are (1/T) sum of w f, so what is centred does not depend on the sum of w.
+
+    Attributes
+    ----------
+    labels : int32 (n_rows,)
+        Class codes.
+    numbers : float64 (n_rows,) or None
+        The target less its mean, in a regression; in the units of the response.
+    weights : float64 (n_rows,)
+        Of the rows.
+    mean : float
+        What is taken from predicted numbers, whose zero is the response's center.
+    """
+
+    labels: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+    weights: NDArray[np.float64]
+    mean: float
+
+    @staticmethod
+    def of(response: Response, training: NDArray[np.int32]) -> "Truth":
+        """Return the truth of a response, centred by the mean of the ``training`` rows."""
+        weights = response.weights
+        if response.scale is None:
+            return Truth(response.labels, None, weights, 0.0)
+        numbers = response.channels[-1] / weights / response.scale
+        some = weights[training]
+        mean = float((some * numbers[training]).sum()) / float(some.sum())
+        return Truth(response.labels, numbers - mean, weights, mean)
+
+    def votes(
+        self, predictions: NDArray[np.float32], rows: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
+        if self.numbers is not None:
+            numbers = predictions[:, 0].astype(np.float64) - self.mean
+            return numbers.astype(np.float32)
+        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
+        return right.astype(np.float32)
+
+    def slopes(
+        self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
+        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
+        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
+        if self.numbers is not None:
+            slopes = 2.0 * (mean_votes - self.numbers[rows])
+        weights *= slopes
+        return weights
+
+    def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
+        """Return the mean loss of ``rows``: squared error, or cross-entropy."""
+        weights = self.weights[rows] / self.weights[rows].sum()
+        if self.numbers is not None:
+            errors = mean_votes - self.numbers[rows]
+            return float((weights * (errors * errors)).sum())
+        return -float((weights * numerics.logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())

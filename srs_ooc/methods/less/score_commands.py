@@ -8,30 +8,34 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.files import check_free, explained, published_file
-from srs_ooc.base.options import Whole
-from srs_ooc.base.records import Step
-from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
+from srs_ooc.extend import (
     FILE,
+    MB,
     MEMORY_OPTION,
     PROGRESS_OPTIONS,
     RECORD_OPTIONS,
     STORE,
+    TABLE_OPTIONS,
+    Options,
+    Place,
+    Request,
+    RunProgress,
+    Step,
+    Whole,
+    check_free,
+    counted,
     echo_json,
+    explained,
+    open_store,
+    option_of,
+    process_nbytes,
+    published_file,
     say,
     with_options,
     write_records,
 )
-from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
-from srs_ooc.results.live import RunProgress
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.weights import ScoreRecord, principal_components, score_table
-from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.store.opening import open_store
+from srs_ooc.methods.less.less import ScoreParams
+from srs_ooc.methods.less.scoring import ScoreRecord, principal_components, score_table
 
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
 

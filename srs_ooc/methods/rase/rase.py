@@ -13,36 +13,45 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
-from srs_ooc.base.records import (
-    EBIC,
-    RIC,
+from srs_ooc.extend import (
+    LOSS,
+    PREDICTIONS,
     Candidates,
+    Choice,
     Criterion,
+    Ensemble,
+    Number,
     Outcome,
     Pages,
+    Purpose,
     RowSplit,
+    Sampler,
+    SamplerContext,
     Saved,
+    Share,
     State,
     Step,
     Subspace,
+    UsageError,
+    Whole,
+    ceil_div,
+    derive,
+    draw_subsets,
+    exact_share,
     n_pages,
+    numerics,
+    option,
 )
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.base.text import ceil_div
-from srs_ooc.native.numerics import log
-from srs_ooc.samplers.base import (
-    LOSS,
-    PREDICTIONS,
-    SCREEN_NBYTES,
-    Ensemble,
-    Sampler,
-    SamplerContext,
+from srs_ooc.methods.held_out import (
+    Folds,
+    HeldOutMethod,
+    HeldOutParams,
+    Truth,
+    deal,
+    folds_for,
+    resample,
 )
-from srs_ooc.samplers.draws import draw_subsets
-from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, deal, folds_for, resample
-from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
 
@@ -192,10 +201,7 @@ class RandomSubspaceEnsemble(Sampler):
         sizes = params.candidates, params.max_size
         self._batch = batch_size(*sizes, self._n_candidates, self.capacity)
         self.n_batches = ceil_div(params.candidates, self._batch)
-        self._criterion = None
-        if params.is_information:
-            gamma = float(params.ebic_gamma)
-            self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
+        self._criterion = params.judged_by(self._n_candidates)
         self.score = np.zeros(context.n_features)
         self._bettered = np.ones(n_pages(context.n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
@@ -219,7 +225,7 @@ class RandomSubspaceEnsemble(Sampler):
         if self._candidates is not None:
             members = np.searchsorted(self._candidates, members).astype(np.uint32)
         unit = 1.0 / self._params.models
-        least = floor / log(float(p)) if p > 1 else np.inf
+        least = floor / numerics.log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
         return members[heavy], counts[heavy].astype(np.int32)
 
@@ -519,7 +525,7 @@ class Rase(HeldOutParams, HeldOutMethod):
             3 * 8 * self.models * self.max_size,
             160 * min(self.candidates, 100_000) * self.max_size,  # those proposed ahead included
             n_rows * (64 + 40 * self.folds),
-            SCREEN_NBYTES * n_features if self.screen else 0,
+            self.screen_nbytes(n_features),
         ]
         return sum(needs)
 
@@ -533,10 +539,15 @@ class Rase(HeldOutParams, HeldOutMethod):
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
-    @property
-    def judged_by(self) -> str:
-        """The criterion."""
-        return self.criterion
+    def judged_by(self, n_candidates: int) -> Criterion | None:
+        """Return the information criterion, where one chooses."""
+        if not self.is_information:
+            return None
+        return InformationCriterion(self.criterion, float(self.ebic_gamma), n_candidates)
+
+    def check_model(self, model: str, n_classes: int) -> None:
+        """Check that the criterion can be computed for a model."""
+        check_criterion(self.criterion, model, n_classes)
 
     def most_columns(self, subspace_size: int) -> int:
         """Return D."""

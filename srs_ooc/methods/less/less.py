@@ -6,20 +6,25 @@ from typing import Any, Self
 
 import numpy as np
 
-from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import Method, Sampler, SamplerContext
-from srs_ooc.samplers.column_scores import (
+from srs_ooc.extend import (
     CODES,
-    MOST_ROWS,
     VALUES,
+    Choice,
     ColumnScore,
-    Leverage,
-    SketchedLeverage,
-    SquaredNorm,
+    Flag,
+    Method,
+    Params,
+    Purpose,
+    Sampler,
+    SamplerContext,
+    WeightedDrawing,
+    Whole,
+    WordOrFile,
+    derive,
+    option,
+    sampler_by,
 )
-from srs_ooc.samplers.draws import GROUP, WeightedDrawing
-from srs_ooc.samplers.srs import sampler_by
+from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
 
 LEVERAGE, NORM = "leverage", "norm"
 SPARED = 4
@@ -121,7 +126,7 @@ class Less(ScoreParams, Method):
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of what features are drawn by."""
-        return ceil((4 + 8 / GROUP) * n_features)
+        return WeightedDrawing.nbytes(n_features)
 
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler; it holds nothing where no relevance test is on the way."""

@@ -1,0 +1,296 @@
+"""Columns scored by themselves, as a table; and the principal components that the passes find."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.extend import (
+    MB,
+    Budget,
+    InputFiles,
+    Inputs,
+    Lease,
+    NamesOrFile,
+    Options,
+    Progress,
+    Purpose,
+    Request,
+    Scan,
+    ScoredColumns,
+    Scoring,
+    Step,
+    Store,
+    StoreOrPath,
+    UsageError,
+    Watch,
+    Whole,
+    asked_in_python,
+    block_columns,
+    categorical_features,
+    check_kind,
+    check_known,
+    check_stages,
+    frame_of,
+    interruptible,
+    key_of,
+    n_blocks,
+    store_of,
+    whole_given,
+)
+from srs_ooc.methods.less.less import ScoreParams
+from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage
+
+# Columns scored by themselves, without trees, as a table by score.
+
+
+@dataclass(frozen=True)
+class ScoreRecord:
+    """A feature's score, and what it is of the sum."""
+
+    rank: int
+    name: str
+    score: float
+    share: float
+
+
+def score_table(
+    store: Store,
+    params: ScoreParams,
+    request: Request,
+    watch: Watch,
+    *,
+    key: int,
+    note: Callable[[str], None] = lambda _: None,
+) -> Iterator[ScoreRecord] | None:
+    """Return the features, highest score first; None if ``watch`` said no.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    params : ScoreParams
+        What columns are scored by.
+    request : Request
+        The features and rows that are left out, and the cap.
+    watch : callable
+        Told how far the passes are.
+    key : int
+        What is drawn by chance follows from it.
+    note : callable
+        Given sentences worth saying before the work begins.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is damaged, or replaced meanwhile.
+    UsageError
+        If a file names what is not there, or scores are to come from a file.
+    """
+
+    def scoring_of(inputs: Inputs) -> Scoring:
+        scoring = Scoring.of(params.score, params.matrix, store, inputs, key)
+        if scoring is None:
+            raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
+        return scoring
+
+    n_features = store.n_features
+    with store.unchanged():
+        store.check_files()
+        named, exclude_missing = (request.exclude_file, request.rows_file), request.exclude_missing
+        files = InputFiles(store, *named, exclude_missing=exclude_missing)
+        order = Lease("the table in order", 24 * n_features)
+        leases = [*scoring_of(files.stand_in()).leases, order]
+        check_stages(request.cap_mb * MB, [files.leases(), leases])
+        inputs = files.resolve()
+        scoring = scoring_of(inputs)
+        n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+        for sentence in params.notes(scoring.scan.n_rows, n_features - n_excluded):
+            note(sentence)
+        scores = scoring.scores(watch)
+        if scores is None:
+            return None
+        names = store.names  # opened now, while it is this store
+        by_source = np.empty(len(scores))
+        for start, positions in store.pieces("positions"):
+            by_source[positions] = scores[start : start + len(positions)]
+    return _records(names.__getitem__, by_source)
+
+
+def _records(name_of: Callable[[int], str], scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:
+    total = float(scores.sum())
+    for rank, position in enumerate(np.argsort(-scores, kind="stable"), 1):
+        score = float(scores[position])
+        share = score / total if total > 0 else 0.0
+        yield ScoreRecord(rank, name_of(int(position)), score, share)
+
+
+SCORES_MB = 512
+"""Cap on what scoring takes, in MB, unless another is given."""
+
+
+def scores(
+    store: StoreOrPath,
+    kind: str = "pandas",
+    *,
+    top: int | None = None,
+    seed: int = 0,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    exclude_missing: bool = False,
+    memory_mb: int = SCORES_MB,
+    progress: Progress = None,
+    **options: Any,
+) -> Any:
+    """Score the columns of a store by themselves, as ``method="less"`` would draw them.
+
+    The same as ``srs-ooc scores``. The target is not looked at.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store.
+    kind : {'pandas', 'polars', 'records'}
+        A DataFrame, or a list of dicts.
+    top : int, optional
+        Only the first so many.
+    seed : int
+        What the passes over many rows draw by chance follows from it.
+    rows, exclude, exclude_missing
+        As for :func:`srs_ooc.run`.
+    memory_mb : int
+        Cap on growth of the process, in MB of 10^6 bytes.
+    progress
+        As for :func:`srs_ooc.run`.
+    **options
+        ``scores`` (``leverage`` or ``norm``), ``rank``, ``center``, ``matrix``, ``power_passes``:
+        see ``srs-ooc scores --help``.
+
+    Returns
+    -------
+    DataFrame or list of dict
+        ``rank``, ``name``, ``score``, ``share``, highest score first.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with asked_in_python(exclude=exclude, rows=rows) as files:
+        check_kind(kind)
+        check_known(options, ScoreParams.options(), "scores")
+        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
+        key = Whole(0, 2**64 - 1).canonical("seed", seed)
+        request = Request(
+            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
+        )
+        with interruptible(progress) as watch:
+            found = score_table(store_of(store), params, request, watch, key=key)
+        assert found is not None, "it was not stopped"
+        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
+
+
+# Principal components of the rows, over all features: what to adjust for.
+
+POWER_PASSES = 4
+"""Passes that make approximate components sharper; there are two more."""
+
+
+@dataclass(frozen=True)
+class Components:
+    """Principal components of rows.
+
+    Attributes
+    ----------
+    scores : float64 (n_rows, k)
+        Of mean 0 and variance 1; the largest in size of each component is positive.
+    shares : float64 (k,)
+        Of the variance of all standardised features; largest first.
+    n_features : int
+        Features that they are over: all but constant and categorical ones.
+    is_exact : bool
+        Whether they are of the rows' whole Gram matrix, not of a random sketch.
+    """
+
+    scores: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    n_features: int
+    is_exact: bool
+
+
+def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) -> Components | None:
+    """Return the first ``k`` components; None if ``watch`` said no.
+
+    Features are their codes (ranks of the distinct values; of genotypes the alleles counted), less
+    the mean, divided by the standard deviation; a missing cell is the mean. Up to 3,000 rows the
+    Gram matrix of the rows is summed in one pass; of more rows a random sketch of k + 10 columns
+    is, in six (:class:`srs_ooc.methods.less.leverage.SketchedLeverage`). The same bits on every
+    machine.
+
+    Raises
+    ------
+    UsageError
+        If there are not so many components.
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is damaged, or replaced meanwhile.
+    """
+    n_rows, n_features = store.n_rows, store.n_features
+    is_exact, size = n_rows <= MOST_ROWS, block_columns(n_rows)
+    _check_enough(k, min(n_rows - 1, n_features), "rows - 1, or features")
+    sizes, key = (n_rows, 0, k), key_of(0, Purpose.SKETCH)
+    score = (
+        Leverage(*sizes, center=False)
+        if is_exact
+        else SketchedLeverage(*sizes, center=False, power_passes=POWER_PASSES, key=key)
+    )
+    categories = bool(store.manifest.kind_counts.get("categorical"))
+    leases = [
+        Lease("sums and vectors", score.nbytes + 24 * k * n_rows),
+        Lease("a block of columns", Scan(store, size).nbytes + 16 * size * n_rows),
+        Lease("marks of categories", categories * 6 * n_features),
+    ]
+    Budget(cap_nbytes, leases).check()
+    n_passes, done, n_used = score.n_passes - 1, 0, 0  # the last one would score columns
+    n_steps = n_passes * n_blocks(n_features, n_rows)
+    with store.unchanged():
+        flags = categorical_features(store)
+        named = None if flags is None else np.flatnonzero(flags).astype(np.uint32)
+        scan = Scan(store, size, excluded=named)
+        for _ in range(n_passes):
+            n_used = 0
+            for first, columns in scan.blocks():
+                some = _standardised(columns)
+                n_used += int(np.count_nonzero(some.any(axis=1)))
+                score.update(first, some)
+                done += 1
+                if not watch(Step("components", done, n_steps, unit="blocks")):
+                    return None
+            score.end_pass()
+    _check_enough(k, len(score.vectors), "what rows and features have")
+    vectors = score.vectors
+    signs = np.sign(vectors[np.arange(k), np.abs(vectors).argmax(axis=1)])
+    scores = (vectors * (signs * np.sqrt(n_rows))[:, None]).T
+    return Components(scores, score.squares / n_used, n_used, is_exact)
+
+
+def _check_enough(k: int, most: int, why: str) -> None:
+    if k > most:
+        raise UsageError(
+            f"-k: expected at most {most:,} components ({why}), found {k:,}. Ask for fewer."
+        )
+
+
+def _standardised(columns: ScoredColumns) -> NDArray[np.float64]:
+    """Return columns of mean 0 and length 1; constant ones are 0."""
+    some = columns.astype(np.float64)
+    some -= some.mean(axis=1)[:, None]
+    lengths = np.sqrt(np.square(some).sum(axis=1))
+    some /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return some
