@@ -7,7 +7,6 @@ names are for, and :mod:`srs_ooc.testing` checks a part.
 
 from srs_ooc.api import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.base.budget import (
-    Budget as Budget,
     Lease as Lease,
     check_stages as check_stages,
     process_nbytes as process_nbytes,

@@ -74,7 +74,11 @@ class Criterion(Protocol):
         """For messages."""
 
     def losses(
-        self, sets: "Candidates", columns: NDArray[np.float64], known: NDArray[Any], model: str
+        self,
+        sets: "Candidates",
+        columns: NDArray[np.float64],
+        known: NDArray[np.int32 | np.float64],
+        model: str,
     ) -> NDArray[np.float64]:
         """Return what counts in place of the loss of each candidate; float64 (n_sets,).
 

@@ -232,14 +232,12 @@ def tried(
     UsageError
         If there is no such estimator, it cannot be made, fitted or asked, or it ended the process.
     """
-    shape = n_rows, n_columns, n_classes, code_nbytes, n_values
-    asked = {"path": models.safe_path(), "params": asdict(params), "shape": shape}
-    if criterion is not None:
-        kind = type(criterion)
-        asked["criterion"] = f"{kind.__module__}:{kind.__qualname__}", vars(criterion)
+    kind, shape = type(criterion), (n_rows, n_columns, n_classes, code_nbytes, n_values)
+    judge = criterion and (f"{kind.__module__}:{kind.__qualname__}", vars(criterion))
+    made_of = {"path": models.safe_path(), "params": asdict(params), "criterion": judge}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "srs_ooc.learners.model_learner"],
-        input=json.dumps(asked),
+        input=json.dumps(made_of | {"shape": shape}),
         capture_output=True,
         text=True,
         check=False,
@@ -275,17 +273,13 @@ def _try(
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     _fit(learner, block)
     seconds = time.monotonic() - started
-    of_criterion = _criterion_seconds(learner, block, criterion)
+    of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
     taken = max(0, peak_resident_nbytes() - size)
     return Trial(max(0, libraries), taken, seconds, of_criterion)
 
 
-def _criterion_seconds(
-    learner: EstimatorLearner, block: Block, criterion: Criterion | None
-) -> float:
+def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Criterion) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
-    if criterion is None:
-        return 0.0
     rows, count = np.arange(block.n_rows, dtype=np.int32), 1
     while True:
         sizes = 1 + np.arange(count) % block.n_columns
@@ -328,10 +322,9 @@ def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int)
 def main() -> None:
     """Try what standard input asks for, and print what it took as JSON."""
     asked = json.loads(sys.stdin.read())
-    sys.path[:], criterion = asked["path"], None
-    if "criterion" in asked:
-        place, values = asked["criterion"]
-        criterion = part_at(place, "criterion")(**values)
+    sys.path[:], criterion = asked["path"], asked["criterion"]
+    if criterion is not None:
+        criterion = part_at(criterion[0], "criterion")(**criterion[1])
     params, before = ModelParams(**asked["params"]), resident_nbytes()
     n_rows, n_columns, n_classes, code_nbytes, n_values = asked["shape"]
     try:

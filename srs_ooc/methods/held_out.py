@@ -11,36 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import (
-    IMPORTANCE,
-    Drawing,
-    Method,
-    Outcome,
-    Pages,
-    Params,
-    Purpose,
-    Response,
-    RowSplit,
-    Sampler,
-    SamplerContext,
-    Saved,
-    Share,
-    State,
-    Step,
-    Subspace,
-    UsageError,
-    Whole,
-    ceil_div,
-    derive,
-    derive_array,
-    largest,
-    mean_importance,
-    n_pages,
-    numerics,
-    option,
-    scale_below,
-    touch,
-)
+from srs_ooc.extend import UsageError, Params, Share, Whole, option, Outcome, Pages, RowSplit, Saved
+from srs_ooc.extend import State, Step, Subspace, n_pages, touch, Purpose, derive, derive_array
+from srs_ooc.extend import scale_below, ceil_div, largest, mean_importance, numerics, IMPORTANCE
+from srs_ooc.extend import Method, Sampler, SamplerContext, Drawing, Response
 
 # A screen before a method: it learns on the features that random subspaces rank first.
 
@@ -137,9 +111,10 @@ class HeldOutMethod(Method):
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler, behind a screen where that leaves features out."""
         folds = self.folds_of(context)
-        if self.screens(context.n_candidates):
-            return Screened(self, context, folds.training)
-        return self.learn(context, folds)
+        screen = self.behind_screen(context.n_candidates, context.subspace_size)
+        if screen is None:
+            return self.learn(context, folds)
+        return Screened(self, context, folds.training, *screen[:3])
 
     def learn(self, context: SamplerContext, folds: "Folds", score: str = "score") -> Sampler:
         """Return what learns on all the features of ``context``.
@@ -149,8 +124,15 @@ class HeldOutMethod(Method):
         raise NotImplementedError
 
     def folds_of(self, context: SamplerContext) -> "Folds":
-        """Return the folds of a run's rows; :func:`folds_for` makes them."""
-        raise NotImplementedError
+        """Return rows held out, and folds of the others, as even in each class as can be."""
+        assert isinstance(self, HeldOutParams), "a method has the options of both"
+        return make_folds(
+            context.known.labels,
+            max(2, self.folds),
+            derive(context.key, Purpose.FOLDS),
+            share=float(self.validation_share),
+            validation=context.validation,
+        )
 
 
 class Screened(Sampler):
@@ -168,18 +150,23 @@ class Screened(Sampler):
         What the method would be made for, were there no screen.
     rows : int32 (n,)
         Rows that trees are grown on, ascending: none that is held out.
+    n_trees, size, count : int
+        Trees of the screen, the features of each, and how many are then learnt on.
     """
 
     def __init__(
-        self, method: HeldOutMethod, context: SamplerContext, rows: NDArray[np.int32]
+        self,
+        method: HeldOutMethod,
+        context: SamplerContext,
+        rows: NDArray[np.int32],
+        n_trees: int,
+        size: int,
+        count: int,
     ) -> None:
-        p, self.capacity = context.n_candidates, context.subspace_size
-        self._how, self._context = method, context
-        self._count = method.n_learnt(p)
-        self._n_trees = method.n_screen_trees(p, self.capacity)
+        self.capacity, self._how, self._context = context.subspace_size, method, context
+        self._count, self._n_trees = count, n_trees
         self._split = RowSplit(rows, rows[:0])
-        size = min(self.capacity, method.screen_size(p))
-        self._drawing = Drawing(p, size, "0", context.candidates)
+        self._drawing = Drawing(context.n_candidates, size, "0", context.candidates)
         self._score = np.zeros(context.n_features)
         self._scored = np.ones(n_pages(context.n_features), np.bool_)
         self._n_grown = 0
@@ -430,16 +417,17 @@ class HeldOutParams(Params):
         named = {"validation_share": "0"} if "validation" in given else {}
         return super().settle(dict(given) | named, table)
 
+    def n_training(self, n_rows: int) -> int:
+        """Return the rows that are not held out by share."""
+        return n_rows - round(float(self.validation_share) * n_rows)
 
-def folds_for(context: SamplerContext, n_folds: int, validation_share: str) -> Folds:
-    """Return the folds of a run's rows, as even in each class as can be."""
-    return make_folds(
-        context.known.labels,
-        n_folds,
-        derive(context.key, Purpose.FOLDS),
-        share=float(validation_share),
-        validation=context.validation,
-    )
+    def check_folds(self, n_rows: int) -> None:
+        """Check that each fold has rows."""
+        if (n_training := self.n_training(n_rows)) < 2 * self.folds:
+            raise UsageError(
+                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"{n_training} rows. Choose fewer folds."
+            )
 
 
 # The loss of the mean prediction of models, or of their votes.

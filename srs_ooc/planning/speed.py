@@ -394,7 +394,7 @@ def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
     sizes, levels = sizes_of(draft), math.log2(max(2, n_rows))
     if spec.method.judges_candidates:
         n_cells = n_rows * method.most_columns(spec.subspace_size) / 2
-        return BEST_SECONDS * n_cells * levels * method.models_each(*sizes)
+        return BEST_SECONDS * n_cells * levels * method.work_each(*sizes)[0]
     k = spec.learner.max_features
     each = NUMBERS_SECONDS if shape.is_regression else RANDOM_SECONDS
     each += CLASS_SECONDS * shape.n_classes
@@ -430,7 +430,7 @@ def estimated_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     work = seconds_of_trees(draft, n_columns) + paging + bookkeeping
     how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"
     if spec.method.judges_candidates:
-        n_models = spec.sampler.models_each(*sizes_of(draft))
+        n_models = spec.sampler.work_each(*sizes_of(draft))[0]
         how = f"{n_models:,.0f} trees an iteration, the most there can be; {how}"
     return Speed(max(bookkeeping, work / memory.n_workers), False, how)
 
@@ -441,8 +441,7 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     seconds, how = trial_of(spec, draft.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    sizes = sizes_of(draft)
-    n_models, n_criteria = spec.sampler.models_each(*sizes), spec.sampler.criteria_each(*sizes)
+    n_models, n_criteria = spec.sampler.work_each(*sizes_of(draft))
     if n_criteria:
         seconds *= n_models
         seconds += n_criteria * trial_of(spec, draft.shape).criterion_seconds

@@ -324,13 +324,12 @@ class Method(Params):
         """
         return None
 
-    def models_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the models that an iteration fits at most, as a mean of all iterations."""
-        return 1.0
+    def work_each(self, n_candidates: int, subspace_size: int) -> tuple[float, float]:
+        """Return the models that an iteration fits at most, as a mean of all iterations.
 
-    def criteria_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the subspaces of an iteration that are judged without a model, likewise."""
-        return 0.0
+        And, likewise, the subspaces that are judged by a criterion, without a model.
+        """
+        return 1.0, 0.0
 
 
 @cache

@@ -6,24 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from srs_ooc.extend import (
-    CODES,
-    VALUES,
-    Choice,
-    ColumnScore,
-    Flag,
-    Method,
-    Params,
-    Purpose,
-    Sampler,
-    SamplerContext,
-    WeightedDrawing,
-    Whole,
-    WordOrFile,
-    derive,
-    option,
-    sampler_by,
-)
+from srs_ooc.extend import Choice, Flag, Params, Whole, WordOrFile, option, Purpose, derive, Method
+from srs_ooc.extend import Sampler, SamplerContext, CODES, VALUES, ColumnScore, WeightedDrawing
+from srs_ooc.extend import sampler_by
 from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
 
 LEVERAGE, NORM = "leverage", "norm"

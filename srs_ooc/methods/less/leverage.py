@@ -6,15 +6,8 @@ They are computed in streaming passes over a table that does not fit in memory.
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import (
-    BLOCK_CELLS,
-    BLOCK_COLUMNS,
-    ScoredColumns,
-    ceil_div,
-    derive,
-    derive_array,
-    numerics,
-)
+from srs_ooc.extend import derive, derive_array, ceil_div, numerics, BLOCK_CELLS, BLOCK_COLUMNS
+from srs_ooc.extend import ScoredColumns
 
 
 def shifted(columns: ScoredColumns, *, center: bool) -> ScoredColumns:

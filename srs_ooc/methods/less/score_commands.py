@@ -8,32 +8,10 @@ from typing import Any
 
 import click
 
-from srs_ooc.extend import (
-    FILE,
-    MB,
-    MEMORY_OPTION,
-    PROGRESS_OPTIONS,
-    RECORD_OPTIONS,
-    STORE,
-    TABLE_OPTIONS,
-    Options,
-    Place,
-    Request,
-    RunProgress,
-    Step,
-    Whole,
-    check_free,
-    counted,
-    echo_json,
-    explained,
-    open_store,
-    option_of,
-    process_nbytes,
-    published_file,
-    say,
-    with_options,
-    write_records,
-)
+from srs_ooc.extend import process_nbytes, check_free, explained, published_file, Whole, MB, counted
+from srs_ooc.extend import Place, FILE, MEMORY_OPTION, PROGRESS_OPTIONS, RECORD_OPTIONS, STORE
+from srs_ooc.extend import echo_json, say, with_options, write_records, TABLE_OPTIONS, option_of
+from srs_ooc.extend import RunProgress, Request, Options, open_store
 from srs_ooc.methods.less.less import ScoreParams
 from srs_ooc.methods.less.scoring import ScoreRecord, principal_components, score_table
 
@@ -76,18 +54,13 @@ def scores_command(
     opened = open_store(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
     with closing(RunProgress(memory_mb, shows)) as progress:
-        notes, goes_on = partial(say, err=True), partial(_goes_on, progress)
-        records = score_table(opened, params, request, goes_on, key=key, note=notes)
+        note = partial(say, err=True)
+        records = score_table(opened, params, request, progress.show, key=key, note=note)
     assert records is not None, "it was not stopped"
     features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
     form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
     write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
-
-
-def _goes_on(progress: RunProgress, step: Step) -> bool:
-    progress.show(step)
-    return True
 
 
 @click.command("components")
@@ -126,7 +99,7 @@ def components_command(
     opened = open_store(store)
     opened.check_files()
     with closing(RunProgress(memory_mb, shows)) as progress:
-        found = principal_components(opened, k, memory_mb * MB, partial(_goes_on, progress))
+        found = principal_components(opened, k, memory_mb * MB, progress.show)
     assert found is not None, "it was not stopped"
     shares, n_rows = found.shares.tolist(), opened.n_rows
     titles = [f"PC{i + 1}" for i in range(k)]

@@ -8,41 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import (
-    MB,
-    Budget,
-    InputFiles,
-    Inputs,
-    Lease,
-    NamesOrFile,
-    Options,
-    Progress,
-    Purpose,
-    Request,
-    Scan,
-    ScoredColumns,
-    Scoring,
-    Step,
-    Store,
-    StoreOrPath,
-    UsageError,
-    Watch,
-    Whole,
-    asked_in_python,
-    block_columns,
-    categorical_features,
-    check_kind,
-    check_known,
-    check_stages,
-    frame_of,
-    interruptible,
-    key_of,
-    n_blocks,
-    store_of,
-    whole_given,
-)
-from srs_ooc.methods.less.less import ScoreParams
-from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage
+from srs_ooc.extend import StoreOrPath, store_of, Lease, check_stages, UsageError
+from srs_ooc.extend import check_kind, frame_of, Whole, check_known, whole_given, Step, Watch
+from srs_ooc.extend import key_of, VALUES, MB, Progress, interruptible, InputFiles, Inputs
+from srs_ooc.extend import categorical_features, NamesOrFile, Request, asked_in_python, Options
+from srs_ooc.extend import Scoring, ScoredColumns, block_columns, n_blocks, Scan, Store
+from srs_ooc.methods.less.less import LEVERAGE, ScoreParams
+from srs_ooc.methods.less.leverage import Leverage, SketchedLeverage
 
 # Columns scored by themselves, without trees, as a table by score.
 
@@ -130,10 +102,6 @@ def _records(name_of: Callable[[int], str], scores: NDArray[np.float64]) -> Iter
         yield ScoreRecord(rank, name_of(int(position)), score, share)
 
 
-SCORES_MB = 512
-"""Cap on what scoring takes, in MB, unless another is given."""
-
-
 def scores(
     store: StoreOrPath,
     kind: str = "pandas",
@@ -143,7 +111,7 @@ def scores(
     rows: NamesOrFile = None,
     exclude: NamesOrFile = None,
     exclude_missing: bool = False,
-    memory_mb: int = SCORES_MB,
+    memory_mb: int = 512,
     progress: Progress = None,
     **options: Any,
 ) -> Any:
@@ -242,21 +210,19 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
         If the store is damaged, or replaced meanwhile.
     """
     n_rows, n_features = store.n_rows, store.n_features
-    is_exact, size = n_rows <= MOST_ROWS, block_columns(n_rows)
     _check_enough(k, min(n_rows - 1, n_features), "rows - 1, or features")
-    sizes, key = (n_rows, 0, k), key_of(0, Purpose.SKETCH)
-    score = (
-        Leverage(*sizes, center=False)
-        if is_exact
-        else SketchedLeverage(*sizes, center=False, power_passes=POWER_PASSES, key=key)
+    how = ScoreParams(
+        scores=LEVERAGE, rank=k, center=False, matrix=VALUES, power_passes=POWER_PASSES
     )
+    score, size = how.score(n_rows, 0, key_of(0)), block_columns(n_rows)
+    assert isinstance(score, Leverage)
     categories = bool(store.manifest.kind_counts.get("categorical"))
     leases = [
         Lease("sums and vectors", score.nbytes + 24 * k * n_rows),
         Lease("a block of columns", Scan(store, size).nbytes + 16 * size * n_rows),
         Lease("marks of categories", categories * 6 * n_features),
     ]
-    Budget(cap_nbytes, leases).check()
+    check_stages(cap_nbytes, [leases])
     n_passes, done, n_used = score.n_passes - 1, 0, 0  # the last one would score columns
     n_steps = n_passes * n_blocks(n_features, n_rows)
     with store.unchanged():
@@ -277,7 +243,9 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
     vectors = score.vectors
     signs = np.sign(vectors[np.arange(k), np.abs(vectors).argmax(axis=1)])
     scores = (vectors * (signs * np.sqrt(n_rows))[:, None]).T
-    return Components(scores, score.squares / n_used, n_used, is_exact)
+    return Components(
+        scores, score.squares / n_used, n_used, not isinstance(score, SketchedLeverage)
+    )
 
 
 def _check_enough(k: int, most: int, why: str) -> None:

@@ -12,30 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import (
-    PAGE_ITEMS,
-    PREDICTIONS,
-    Ensemble,
-    Number,
-    Outcome,
-    Pages,
-    Purpose,
-    Sampler,
-    SamplerContext,
-    Saved,
-    Share,
-    State,
-    Step,
-    Subspace,
-    Text,
-    UsageError,
-    Whole,
-    derive,
-    exact_share,
-    n_pages,
-    option,
-)
-from srs_ooc.methods.held_out import Folds, HeldOutMethod, HeldOutParams, Truth, folds_for
+from srs_ooc.extend import UsageError, Number, Share, Text, Whole, exact_share, option, PAGE_ITEMS
+from srs_ooc.extend import Outcome, Pages, Saved, State, Step, Subspace, n_pages, Purpose, derive
+from srs_ooc.extend import PREDICTIONS, Ensemble, Sampler, SamplerContext
+from srs_ooc.methods.held_out import Folds, HeldOutMethod, HeldOutParams, Truth
 from srs_ooc.methods.prs import prs_math
 from srs_ooc.methods.prs.prs_math import BernoulliSubsets
 
@@ -400,12 +380,7 @@ class DescentParams(HeldOutParams):
                 f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
                 "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
             )
-        n_training = n_rows - round(float(self.validation_share) * n_rows)
-        if n_training < 2 * self.folds:
-            raise UsageError(
-                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
-                f"{n_training} rows. Choose fewer folds."
-            )
+        self.check_folds(n_rows)
 
     def ends(self, epoch: int, best_epoch: int) -> bool:
         """Return whether learning ends after an epoch, the best one so far being known."""
@@ -543,10 +518,6 @@ class Prs(HeldOutMethod, DescentParams):
     def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
         """Return that the last models predict: their mean, or the majority of their votes."""
         return Ensemble(votes=True) if facts.get("phase") == FINAL else None
-
-    def folds_of(self, context: SamplerContext) -> Folds:
-        """Return rows held out, and folds of the others."""
-        return folds_for(context, self.folds, self.validation_share)
 
     def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
         """Return what learns the probabilities."""

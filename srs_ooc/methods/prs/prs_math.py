@@ -299,19 +299,22 @@ class BernoulliSubsets:
     def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
         key = derive(derive(self._key, fold), t)
         for attempt in range(first_attempt, _MOST_DRAWS):
-            features = self._draw(derive(key, attempt))
+            (features,) = self._draw([derive(key, attempt)])
             if len(features) <= self._capacity:
                 return features
         return features[: self._capacity]  # only where the probabilities are out of bounds
 
-    def _draw(self, key: int) -> NDArray[np.uint32]:
-        found = []
+    def _draw(self, keys: list[int]) -> list[NDArray[np.uint32]]:
+        """Return the subset of each key."""
+        found: list[list[NDArray[np.intp]]] = [[] for _ in keys]
+        each = np.array(keys, np.uint64)[:, None]
         for start in range(0, len(self._alpha), _PIECE):
             alpha = self._alpha[start : start + _PIECE]
             words = np.arange(start, start + len(alpha), dtype=np.uint64)
-            uniform = (derive_array(key, words) >> _LOW_BITS).astype(np.float64) * _UNIT
-            found.append(start + np.flatnonzero(uniform < alpha))
-        return np.concatenate(found).astype(np.uint32)
+            uniform = (derive_array(each, words) >> _LOW_BITS).astype(np.float64) * _UNIT
+            for own, is_held in zip(found, uniform < alpha, strict=True):
+                own.append(start + np.flatnonzero(is_held))
+        return [np.concatenate(own).astype(np.uint32) for own in found]
 
     def of_fold(self, fold: int) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the subsets of a fold, in pieces; see :data:`Subsets`."""
@@ -326,25 +329,17 @@ class BernoulliSubsets:
 
     def _draw_fold(self, fold: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Draw all subsets of a fold, as many together as a piece has room for."""
-        n_features, found = len(self._alpha), []
-        together = max(1, _PIECE // n_features)
+        key, found = derive(self._key, fold), []
+        together = max(1, _PIECE // len(self._alpha))
         for start in range(0, self._n_models, together):
-            found += self._draw_some(fold, range(start, min(start + together, self._n_models)))
+            numbers = range(start, min(start + together, self._n_models))
+            drawn = self._draw([derive(derive(key, t), 0) for t in numbers])
+            found += [
+                features if len(features) <= self._capacity else self._drawn(fold, t, 1)
+                for t, features in zip(numbers, drawn, strict=True)
+            ]
         sizes = [len(features) for features in found]
         return np.concatenate(found), np.repeat(np.arange(self._n_models), sizes)
-
-    def _draw_some(self, fold: int, numbers: range) -> list[NDArray[np.uint32]]:
-        if len(self._alpha) > _PIECE:
-            return [self._drawn(fold, t) for t in numbers]
-        key = derive(self._key, fold)
-        keys = np.array([derive(derive(key, t), 0) for t in numbers], np.uint64)
-        hashes = derive_array(keys[:, None], np.arange(len(self._alpha), dtype=np.uint64))
-        is_held = (hashes >> _LOW_BITS).astype(np.float64) * _UNIT < self._alpha
-        found = [np.flatnonzero(held).astype(np.uint32) for held in is_held]
-        return [
-            features if len(features) <= self._capacity else self._drawn(fold, t, 1)
-            for t, features in zip(numbers, found, strict=True)
-        ]
 
 
 # Features on a grid, such as pixels: how much neighbours' probabilities differ.

@@ -567,7 +567,9 @@ class InformationCriterion:
     gamma: float = 0.0
     n_features: int = 1
 
-    def losses(self, sets: Candidates, columns: Table, known: Places, model: str) -> Table:
+    def losses(
+        self, sets: Candidates, columns: Table, known: NDArray[np.int32 | np.float64], model: str
+    ) -> Table:
         """Return the criterion of many sets of columns; float64 (n_sets,).
 
         Infinite where it cannot be computed: too many columns for the rows, columns that are

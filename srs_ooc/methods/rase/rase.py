@@ -13,42 +13,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import (
-    LOSS,
-    PREDICTIONS,
-    Candidates,
-    Choice,
-    Criterion,
-    Ensemble,
-    Number,
-    Outcome,
-    Pages,
-    Purpose,
-    RowSplit,
-    Sampler,
-    SamplerContext,
-    Saved,
-    Share,
-    State,
-    Step,
-    Subspace,
-    UsageError,
-    Whole,
-    ceil_div,
-    derive,
-    draw_subsets,
-    exact_share,
-    n_pages,
-    numerics,
-    option,
-)
+from srs_ooc.extend import UsageError, Choice, Number, Share, Whole, exact_share, option, Candidates
+from srs_ooc.extend import Criterion, Outcome, Pages, RowSplit, Saved, State, Step, Subspace
+from srs_ooc.extend import n_pages, Purpose, derive, ceil_div, numerics, LOSS, PREDICTIONS, Ensemble
+from srs_ooc.extend import Sampler, SamplerContext, draw_subsets
 from srs_ooc.methods.held_out import (
     Folds,
     HeldOutMethod,
     HeldOutParams,
     Truth,
     deal,
-    folds_for,
     resample,
 )
 from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
@@ -490,10 +464,6 @@ class Rase(HeldOutParams, HeldOutMethod):
         """Whether a criterion of the training rows chooses, and no model is fitted for it."""
         return self.criterion in (RIC, EBIC)
 
-    def n_training(self, n_rows: int) -> int:
-        """Return the rows that are not held out by share."""
-        return n_rows - round(float(self.validation_share) * n_rows)
-
     def default_subspace(self, n_candidates: int) -> int:
         """Return room for all subspaces of a model at once."""
         room = min(self.n_learnt(n_candidates), self.candidates * self.max_size)
@@ -511,12 +481,8 @@ class Rase(HeldOutParams, HeldOutMethod):
                 f"--max-size: expected at most {n_learnt} (the features learnt on), found "
                 f"{self.max_size}. Raise --screen, or lower it."
             )
-        n_training = self.n_training(n_rows)
-        if self.criterion == CROSS_VALIDATION and n_training < 2 * self.folds:
-            raise UsageError(
-                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
-                f"{n_training} rows. Choose fewer folds."
-            )
+        if self.criterion == CROSS_VALIDATION:
+            self.check_folds(n_rows)
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of eta, of kept subspaces, of batches and of votes."""
@@ -553,37 +519,28 @@ class Rase(HeldOutParams, HeldOutMethod):
         """Return D."""
         return self.max_size
 
-    def models_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the models of an iteration, were no subspace given up."""
+    def work_each(self, n_candidates: int, subspace_size: int) -> tuple[float, float]:
+        """Return the models of an iteration, were no subspace given up, and criteria."""
         n_each = self._n_batches(n_candidates, subspace_size) + 1
         if self.is_information:
-            return 1 / n_each
+            return 1 / n_each, self.candidates / n_each
         n_splits = 1 if self.criterion == VALIDATION else self.folds
-        return (self.candidates * n_splits + 1) / n_each
-
-    def criteria_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the subspaces that an information criterion judges."""
-        n_each = self._n_batches(n_candidates, subspace_size) + 1
-        return self.candidates / n_each if self.is_information else 0.0
+        return (self.candidates * n_splits + 1) / n_each, 0.0
 
     def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
         sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
         return ceil_div(self.candidates, batch_size(*sizes, subspace_size))
 
-    @property
-    def coverage(self) -> float:
-        """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
-        return self.models * self.candidates * (self.max_size + 1) / 2
-
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
-        said = self.no_screen(n_candidates)
-        if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
+        n_drawn = self.models * self.candidates * (self.max_size + 1) / 2  # in a round, on average
+        said, n_learnt = self.no_screen(n_candidates), self.n_learnt(n_candidates)
+        if n_learnt <= n_drawn:
             return said
-        unseen = exp(-self.coverage / n_learnt)
+        unseen = exp(-n_drawn / n_learnt)
         return (
             *said,
-            f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
+            f"--method rase: a round draws about {n_drawn:,.0f} features, fewer than the "
             f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
             "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
             "--max-size, or learn on fewer, such as --screen 1000.",
@@ -599,10 +556,6 @@ class Rase(HeldOutParams, HeldOutMethod):
             return None
         first = int(facts["best_round"]) * self.models
         return Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
-
-    def folds_of(self, context: SamplerContext) -> Folds:
-        """Return rows held out; folds of the others are dealt anew for each model."""
-        return folds_for(context, max(2, self.folds), self.validation_share)
 
     def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
         """Return what searches."""
