@@ -42,6 +42,7 @@ from srs_ooc.learners.models import TREE
 from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
+from srs_ooc.store.opening import store_of
 from srs_ooc.store.store import Store
 
 __all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
@@ -483,7 +484,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
                         "expected y, sample_weight and groups to be None with a store, which has "
                         "its own. Leave them out, or ingest the table again with others."
                     )
-                store = api.store_of(X)
+                store = store_of(X)
                 self._take_names(store)
                 features = np.arange(store.n_features)
             else:
@@ -628,7 +629,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         from srs_ooc.results.exporting import values_of
 
         with python_errors():
-            store = api.store_of(X)
+            store = store_of(X)
             self._check_names(store)
             if not self.support_.any():
                 return self._transform(np.empty((store.n_rows, self.n_features_in_)))
@@ -691,7 +692,7 @@ class _Ensemble(SRSSelector):
     def _shares(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         with python_errors():
-            data = api.store_of(X) if is_store(X) else checked_table(self, X, reset=False)
+            data = store_of(X) if is_store(X) else checked_table(self, X, reset=False)
             return self.ensemble_.shares(data)
 
 

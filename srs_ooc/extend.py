@@ -5,7 +5,6 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
-from srs_ooc.api import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.base.budget import (
     Lease as Lease,
     check_stages as check_stages,
@@ -67,7 +66,6 @@ from srs_ooc.base.seeds import (
     scale_below as scale_below,
 )
 from srs_ooc.base.text import MB as MB, ceil_div as ceil_div, counted as counted
-from srs_ooc.base.urls import Place as Place
 from srs_ooc.cli.output import (
     FILE as FILE,
     MEMORY_OPTION as MEMORY_OPTION,
@@ -135,7 +133,7 @@ from srs_ooc.samplers.draws import (
     draw_subsets as draw_subsets,
 )
 from srs_ooc.samplers.srs import sampler_by as sampler_by
-from srs_ooc.store.opening import open_store as open_store
+from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.store.store import Scan as Scan, Store as Store
 from srs_ooc.trees.block import Block as Block
 from srs_ooc.trees.response import Response as Response

@@ -30,8 +30,7 @@ FLOORS = {
     9: ["results"],
     11: ["api", "cli", "testing"],
     12: ["estimators", "extend"],
-    13: ["__main__"],
-    14: ["methods"],
+    13: ["__main__", "methods"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

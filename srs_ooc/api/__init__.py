@@ -30,13 +30,13 @@ from srs_ooc.runs.settling import (
     named_options,
 )
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.opening import StoreOrPath, store_of
 from srs_ooc.store.opening import open_store as opened_at
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.store.remote_cache import CacheOptions
 
-StoreOrPath = Store | str | Path | Url
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 """A row id that is a whole number, and the only text for it."""
 
@@ -300,17 +300,6 @@ def _row_labels(store: Store) -> list[Any]:
 def options() -> Mapping[str, str]:
     """Return what may be given to :func:`run` as further options: help by name."""
     return {name: option.help for name, option in declared().items()}
-
-
-def store_of(store: StoreOrPath) -> Store:
-    """Return a store, given as it or as its path.
-
-    Raises
-    ------
-    StoreError
-        If there is none, or its manifest is damaged.
-    """
-    return store if isinstance(store, Store) else open_store(store)
 
 
 def folder_of(run: Result | str | Path) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srs_ooc.api import StoreOrPath, folder_of, store_of
+from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import (
@@ -35,6 +35,7 @@ from srs_ooc.runs.settling import (
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
+from srs_ooc.store.opening import StoreOrPath, store_of
 
 if TYPE_CHECKING:
     from srs_ooc.networks.network_run import Network

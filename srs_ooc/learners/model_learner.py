@@ -322,9 +322,8 @@ def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int)
 def main() -> None:
     """Try what standard input asks for, and print what it took as JSON."""
     asked = json.loads(sys.stdin.read())
-    sys.path[:], criterion = asked["path"], asked["criterion"]
-    if criterion is not None:
-        criterion = part_at(criterion[0], "criterion")(**criterion[1])
+    sys.path[:], judge = asked["path"], asked["criterion"]
+    criterion = judge and part_at(judge[0], "criterion")(**judge[1])
     params, before = ModelParams(**asked["params"]), resident_nbytes()
     n_rows, n_columns, n_classes, code_nbytes, n_values = asked["shape"]
     try:

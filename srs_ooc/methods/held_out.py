@@ -19,6 +19,7 @@ from srs_ooc.extend import Method, Sampler, SamplerContext, Drawing, Response
 # A screen before a method: it learns on the features that random subspaces rank first.
 
 SCREEN_NBYTES = 12
+"""Bytes a feature of a screen before a method: its score, and its place where some are excluded."""
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
 _SCORE = "score_of_chosen"
@@ -94,10 +95,6 @@ class HeldOutMethod(Method):
         size = min(subspace_size, self.screen_size(n_candidates))
         return ceil_div(self.screen_draws * n_candidates, size) if size else 0
 
-    def screen_nbytes(self, n_features: int) -> int:
-        """Return the bytes of a screen: of each feature its score, and its place among others."""
-        return SCREEN_NBYTES * n_features if self.screen else 0
-
     def behind_screen(
         self, n_candidates: int, subspace_size: int
     ) -> tuple[int, int, int, Method] | None:
@@ -126,13 +123,9 @@ class HeldOutMethod(Method):
     def folds_of(self, context: SamplerContext) -> "Folds":
         """Return rows held out, and folds of the others, as even in each class as can be."""
         assert isinstance(self, HeldOutParams), "a method has the options of both"
-        return make_folds(
-            context.known.labels,
-            max(2, self.folds),
-            derive(context.key, Purpose.FOLDS),
-            share=float(self.validation_share),
-            validation=context.validation,
-        )
+        key, share = derive(context.key, Purpose.FOLDS), float(self.validation_share)
+        labels, n_folds, held = context.known.labels, max(2, self.folds), context.validation
+        return make_folds(labels, n_folds, key, share=share, validation=held)
 
 
 class Screened(Sampler):
@@ -175,13 +168,8 @@ class Screened(Sampler):
         self.name, self.needs = method.ranks_by, method.needs | {IMPORTANCE}
 
     def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
-        count = len(chosen)
-        context = replace(
-            self._context,
-            n_features=count,
-            candidates=None,
-            subspace_size=min(self.capacity, count),
-        )
+        count, q = len(chosen), min(self.capacity, len(chosen))
+        context = replace(self._context, n_features=count, candidates=None, subspace_size=q)
         folds = self._how.folds_of(context)
         self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
         return self._method

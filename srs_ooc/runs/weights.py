@@ -93,8 +93,8 @@ class Scoring:
         UsageError
             If the store keeps no values and they are to be scored.
         """
-        n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
-        by_values = matrix == VALUES
+        by_values, rows = matrix == VALUES, inputs.rows
+        n_rows = store.n_rows if rows is None else len(rows)
         score = score_of(n_rows, store.n_features, key)
         if score is None:
             return None
@@ -104,13 +104,8 @@ class Scoring:
                 "which keeps only codes. Score the codes with --matrix codes, or ingest without "
                 "--no-values."
             )
-        scan = Scan(
-            store,
-            block_columns(n_rows),
-            rows=inputs.rows,
-            excluded=inputs.excluded,
-            values=by_values,
-        )
+        size, excluded = block_columns(n_rows), inputs.excluded
+        scan = Scan(store, size, rows=rows, excluded=excluded, values=by_values)
         return cls(score, scan, store.n_features)
 
     @property

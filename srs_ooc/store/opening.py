@@ -254,6 +254,20 @@ def open_store(
     return store
 
 
+StoreOrPath = Store | str | Path | Url
+
+
+def store_of(store: StoreOrPath) -> Store:
+    """Return a store, given as it or as its path.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or its manifest is damaged.
+    """
+    return store if isinstance(store, Store) else open_store(place_given(store, "store"))
+
+
 @python_spelling()
 def open_zarr(store: str | Place) -> "Group":
     """Open a store as the Zarr group that it is, to be read by zarr.

@@ -59,18 +59,12 @@ class ScoreParams(Params):
             return SquaredNorm(n_rows, n_features, center=self.center)
         if self.scores != LEVERAGE:
             return None
-        exact = self.matrix == CODES
+        sizes = n_rows, n_features, self.rank
+        how = {"center": self.center, "exact": self.matrix == CODES}
         if n_rows <= MOST_ROWS:
-            return Leverage(n_rows, n_features, self.rank, center=self.center, exact=exact)
-        return SketchedLeverage(
-            n_rows,
-            n_features,
-            self.rank,
-            center=self.center,
-            power_passes=self.power_passes,
-            key=derive(key, Purpose.SKETCH),
-            exact=exact,
-        )
+            return Leverage(*sizes, **how)
+        key, power_passes = derive(key, Purpose.SKETCH), self.power_passes
+        return SketchedLeverage(*sizes, **how, power_passes=power_passes, key=key)
 
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where leverage scores sum over all directions there are: they hardly differ.

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import StoreOrPath, store_of, Lease, check_stages, UsageError
-from srs_ooc.extend import check_kind, frame_of, Whole, check_known, whole_given, Step, Watch
-from srs_ooc.extend import key_of, VALUES, MB, Progress, interruptible, InputFiles, Inputs
-from srs_ooc.extend import categorical_features, NamesOrFile, Request, asked_in_python, Options
-from srs_ooc.extend import Scoring, ScoredColumns, block_columns, n_blocks, Scan, Store
+from srs_ooc.extend import Lease, check_stages, UsageError, Step, Watch, key_of, MB, InputFiles
+from srs_ooc.extend import Inputs, categorical_features, Request, Scoring, VALUES, ScoredColumns
+from srs_ooc.extend import block_columns, n_blocks, Scan, Store
 from srs_ooc.methods.less.less import LEVERAGE, ScoreParams
 from srs_ooc.methods.less.leverage import Leverage, SketchedLeverage
 
@@ -76,8 +72,10 @@ def score_table(
         store.check_files()
         named, exclude_missing = (request.exclude_file, request.rows_file), request.exclude_missing
         files = InputFiles(store, *named, exclude_missing=exclude_missing)
-        order = Lease("the table in order", 24 * n_features)
-        leases = [*scoring_of(files.stand_in()).leases, order]
+        leases = [
+            *scoring_of(files.stand_in()).leases,
+            Lease("the table in order", 24 * n_features),
+        ]
         check_stages(request.cap_mb * MB, [files.leases(), leases])
         inputs = files.resolve()
         scoring = scoring_of(inputs)
@@ -100,67 +98,6 @@ def _records(name_of: Callable[[int], str], scores: NDArray[np.float64]) -> Iter
         score = float(scores[position])
         share = score / total if total > 0 else 0.0
         yield ScoreRecord(rank, name_of(int(position)), score, share)
-
-
-def scores(
-    store: StoreOrPath,
-    kind: str = "pandas",
-    *,
-    top: int | None = None,
-    seed: int = 0,
-    rows: NamesOrFile = None,
-    exclude: NamesOrFile = None,
-    exclude_missing: bool = False,
-    memory_mb: int = 512,
-    progress: Progress = None,
-    **options: Any,
-) -> Any:
-    """Score the columns of a store by themselves, as ``method="less"`` would draw them.
-
-    The same as ``srs-ooc scores``. The target is not looked at.
-
-    Parameters
-    ----------
-    store : Store or path
-        The store.
-    kind : {'pandas', 'polars', 'records'}
-        A DataFrame, or a list of dicts.
-    top : int, optional
-        Only the first so many.
-    seed : int
-        What the passes over many rows draw by chance follows from it.
-    rows, exclude, exclude_missing
-        As for :func:`srs_ooc.run`.
-    memory_mb : int
-        Cap on growth of the process, in MB of 10^6 bytes.
-    progress
-        As for :func:`srs_ooc.run`.
-    **options
-        ``scores`` (``leverage`` or ``norm``), ``rank``, ``center``, ``matrix``, ``power_passes``:
-        see ``srs-ooc scores --help``.
-
-    Returns
-    -------
-    DataFrame or list of dict
-        ``rank``, ``name``, ``score``, ``share``, highest score first.
-
-    Raises
-    ------
-    UsageError, StoreError, BudgetError
-        As on the command line.
-    """
-    with asked_in_python(exclude=exclude, rows=rows) as files:
-        check_kind(kind)
-        check_known(options, ScoreParams.options(), "scores")
-        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
-        key = Whole(0, 2**64 - 1).canonical("seed", seed)
-        request = Request(
-            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
-        )
-        with interruptible(progress) as watch:
-            found = score_table(store_of(store), params, request, watch, key=key)
-        assert found is not None, "it was not stopped"
-        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
 
 
 # Principal components of the rows, over all features: what to adjust for.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.extend import UsageError, Number, Share, Text, Whole, exact_share, option, PAGE_ITEMS
 from srs_ooc.extend import Outcome, Pages, Saved, State, Step, Subspace, n_pages, Purpose, derive
 from srs_ooc.extend import PREDICTIONS, Ensemble, Sampler, SamplerContext
-from srs_ooc.methods.held_out import Folds, HeldOutMethod, HeldOutParams, Truth
+from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
 from srs_ooc.methods.prs import prs_math
 from srs_ooc.methods.prs.prs_math import BernoulliSubsets
 
@@ -487,7 +487,7 @@ class Prs(HeldOutMethod, DescentParams):
         # of one with neighbours also its place, their differences, and sums of these
         each = FEATURE_NBYTES + (0 if self.grid is None else 40)
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
-        return own + self.screen_nbytes(n_features)
+        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def mean_columns(self, n_candidates: int) -> int:
         """Return the mean size of a subset at first; later ones are smaller."""
@@ -521,19 +521,19 @@ class Prs(HeldOutMethod, DescentParams):
 
     def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
         """Return what learns the probabilities."""
-        grid, smoothness = None, float(self.smoothness)
+        grid, smoothness, may = None, float(self.smoothness), context.candidates
         if self.grid is not None and smoothness > 0:
-            may = context.candidates
             offered = np.arange(context.n_features) if may is None else may
             grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
+        truth = Truth.of(context.known, folds.training)
+        sizes = context.n_features, context.subspace_size
         return ParametricRandomSubspace(
             self,
             folds,
-            Truth.of(context.known, folds.training),
-            context.n_features,
-            context.subspace_size,
+            truth,
+            *sizes,
             context.key,
-            context.candidates,
+            may,
             grid=grid,
             smoothness=smoothness,
             score=score,

@@ -18,6 +18,7 @@ from srs_ooc.extend import Criterion, Outcome, Pages, RowSplit, Saved, State, St
 from srs_ooc.extend import n_pages, Purpose, derive, ceil_div, numerics, LOSS, PREDICTIONS, Ensemble
 from srs_ooc.extend import Sampler, SamplerContext, draw_subsets
 from srs_ooc.methods.held_out import (
+    SCREEN_NBYTES,
     Folds,
     HeldOutMethod,
     HeldOutParams,
@@ -231,17 +232,9 @@ class RandomSubspaceEnsemble(Sampler):
         self, model: int, first: int, count: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         key = derive(derive(self._key, self.round), model)
-        members, bounds = draw_subsets(
-            key,
-            first,
-            count,
-            self._params.max_size,
-            self._n_candidates,
-            self._heavy,
-            self._counts,
-            unit=1.0 / self._params.models,
-            light=float(self._params.floor) / float(self._n_candidates),
-        )
+        sizes, weights = (self._params.max_size, self._n_candidates), (self._heavy, self._counts)
+        unit, light = 1.0 / self._params.models, float(self._params.floor) / self._n_candidates
+        members, bounds = draw_subsets(key, first, count, *sizes, *weights, unit=unit, light=light)
         return members if self._candidates is None else self._candidates[members], bounds
 
     def _splits(self, model: int) -> tuple[RowSplit, ...]:
@@ -491,7 +484,7 @@ class Rase(HeldOutParams, HeldOutMethod):
             3 * 8 * self.models * self.max_size,
             160 * min(self.candidates, 100_000) * self.max_size,  # those proposed ahead included
             n_rows * (64 + 40 * self.folds),
-            self.screen_nbytes(n_features),
+            SCREEN_NBYTES * n_features if self.screen else 0,
         ]
         return sum(needs)
 

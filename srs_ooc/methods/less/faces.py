@@ -1,21 +1,85 @@
-"""``srs-ooc scores`` and ``components``: of a table by itself, without target and trees."""
+"""Scores and components of a table by itself: ``srs-ooc scores``, ``components``, the call."""
 
 import csv
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
-from srs_ooc.extend import process_nbytes, check_free, explained, published_file, Whole, MB, counted
-from srs_ooc.extend import Place, FILE, MEMORY_OPTION, PROGRESS_OPTIONS, RECORD_OPTIONS, STORE
-from srs_ooc.extend import echo_json, say, with_options, write_records, TABLE_OPTIONS, option_of
-from srs_ooc.extend import RunProgress, Request, Options, open_store
+from srs_ooc.extend import process_nbytes, check_free, explained, published_file
+from srs_ooc.extend import check_kind, frame_of, Whole, check_known, whole_given, MB, counted
+from srs_ooc.extend import FILE, MEMORY_OPTION, PROGRESS_OPTIONS, RECORD_OPTIONS, STORE, echo_json
+from srs_ooc.extend import say, with_options, write_records, TABLE_OPTIONS, option_of, Progress
+from srs_ooc.extend import RunProgress, interruptible, NamesOrFile, Request, asked_in_python
+from srs_ooc.extend import Options, StoreOrPath, store_of
 from srs_ooc.methods.less.less import ScoreParams
 from srs_ooc.methods.less.scoring import ScoreRecord, principal_components, score_table
 
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
+
+
+def scores(
+    store: StoreOrPath,
+    kind: str = "pandas",
+    *,
+    top: int | None = None,
+    seed: int = 0,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    exclude_missing: bool = False,
+    memory_mb: int = 512,
+    progress: Progress = None,
+    **options: Any,
+) -> Any:
+    """Score the columns of a store by themselves, as ``method="less"`` would draw them.
+
+    The same as ``srs-ooc scores``. The target is not looked at.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store.
+    kind : {'pandas', 'polars', 'records'}
+        A DataFrame, or a list of dicts.
+    top : int, optional
+        Only the first so many.
+    seed : int
+        What the passes over many rows draw by chance follows from it.
+    rows, exclude, exclude_missing
+        As for :func:`srs_ooc.run`.
+    memory_mb : int
+        Cap on growth of the process, in MB of 10^6 bytes.
+    progress
+        As for :func:`srs_ooc.run`.
+    **options
+        ``scores`` (``leverage`` or ``norm``), ``rank``, ``center``, ``matrix``, ``power_passes``:
+        see ``srs-ooc scores --help``.
+
+    Returns
+    -------
+    DataFrame or list of dict
+        ``rank``, ``name``, ``score``, ``share``, highest score first.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with asked_in_python(exclude=exclude, rows=rows) as files:
+        check_kind(kind)
+        check_known(options, ScoreParams.options(), "scores")
+        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
+        key = Whole(0, 2**64 - 1).canonical("seed", seed)
+        request = Request(
+            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
+        )
+        with interruptible(progress) as watch:
+            found = score_table(store_of(store), params, request, watch, key=key)
+        assert found is not None, "it was not stopped"
+        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
 
 
 @click.command("scores")
@@ -26,7 +90,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
               "chance.")  # fmt: skip
 @with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, *PROGRESS_OPTIONS])
 def scores_command(
-    store: Place,
+    store: StoreOrPath,
     seed: int,
     exclude_file: Path | None,
     exclude_missing: bool,
@@ -51,7 +115,7 @@ def scores_command(
     process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
-    opened = open_store(store)
+    opened = store_of(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
     with closing(RunProgress(memory_mb, shows)) as progress:
         note = partial(say, err=True)
@@ -72,7 +136,7 @@ def scores_command(
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @with_options([MEMORY_OPTION, *PROGRESS_OPTIONS])
 def components_command(
-    store: Place, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
+    store: StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
 ) -> None:
     """Compute principal components of the rows of STORE over all its features: ancestry, batches.
 
@@ -96,7 +160,7 @@ def components_command(
     """
     process_nbytes()  # of the program alone, before there is work
     check_free(out)
-    opened = open_store(store)
+    opened = store_of(store)
     opened.check_files()
     with closing(RunProgress(memory_mb, shows)) as progress:
         found = principal_components(opened, k, memory_mb * MB, progress.show)
