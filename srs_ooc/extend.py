@@ -124,7 +124,6 @@ from srs_ooc.samplers.column_scores import (
     ScoredColumns as ScoredColumns,
     block_columns as block_columns,
     integer_weights as integer_weights,
-    n_blocks as n_blocks,
 )
 from srs_ooc.samplers.draws import (
     Drawing as Drawing,

@@ -97,7 +97,7 @@ class HeldOutMethod(Method):
 
     def behind_screen(
         self, n_candidates: int, subspace_size: int
-    ) -> tuple[int, int, int, Method] | None:
+    ) -> tuple[int, int, int, Self] | None:
         """Return the trees of the screen, and their size; the features learnt on, and how."""
         if not self.screens(n_candidates):
             return None

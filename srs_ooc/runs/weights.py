@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, check_stages, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
+from srs_ooc.base.text import ceil_div
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
@@ -21,7 +22,6 @@ from srs_ooc.samplers.column_scores import (
     ColumnScore,
     block_columns,
     integer_weights,
-    n_blocks,
     score_columns,
 )
 from srs_ooc.store.store import Scan, Store
@@ -120,7 +120,8 @@ class Scoring:
 
     def scores(self, watch: Watch) -> NDArray[np.float64] | None:
         """Score all columns; None if ``watch``, told how many blocks are done, said no."""
-        n_steps, done = self.score.n_passes * n_blocks(self.n_features, self.scan.n_rows), 0
+        size, done = block_columns(self.scan.n_rows), 0
+        n_steps = self.score.n_passes * ceil_div(self.n_features, size)
 
         def going() -> bool:
             nonlocal done

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,7 +316,7 @@ class Method(Params):
 
     def behind_screen(
         self, n_candidates: int, subspace_size: int
-    ) -> "tuple[int, int, int, Method] | None":
+    ) -> tuple[int, int, int, Self] | None:
         """Return of a method that learns on what trees on random subspaces rank first how it does.
 
         The iterations of these trees, the features of each, how many features are learnt on, and

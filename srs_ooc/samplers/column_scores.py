@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import ceil_div
 
 # What a column score is: a number for each column, from a few passes over all of them.
 
@@ -52,11 +51,6 @@ class ColumnScore(Protocol):
 def block_columns(n_rows: int) -> int:
     """Return how many columns a block has: from the rows alone, so that sums are the same."""
     return max(1, min(BLOCK_COLUMNS, BLOCK_CELLS // n_rows))
-
-
-def n_blocks(n_columns: int, n_rows: int) -> int:
-    """Return how many blocks a pass over a table has."""
-    return ceil_div(n_columns, block_columns(n_rows))
 
 
 def score_columns(

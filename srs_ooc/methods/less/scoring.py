@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.extend import Lease, check_stages, UsageError, Step, Watch, key_of, MB, InputFiles
 from srs_ooc.extend import Inputs, categorical_features, Request, Scoring, VALUES, ScoredColumns
-from srs_ooc.extend import block_columns, n_blocks, Scan, Store
+from srs_ooc.extend import block_columns, ceil_div, Scan, Store
 from srs_ooc.methods.less.less import LEVERAGE, ScoreParams
 from srs_ooc.methods.less.leverage import Leverage, SketchedLeverage
 
@@ -161,7 +161,7 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
     ]
     check_stages(cap_nbytes, [leases])
     n_passes, done, n_used = score.n_passes - 1, 0, 0  # the last one would score columns
-    n_steps = n_passes * n_blocks(n_features, n_rows)
+    n_steps = n_passes * ceil_div(n_features, size)
     with store.unchanged():
         flags = categorical_features(store)
         named = None if flags is None else np.flatnonzero(flags).astype(np.uint32)

@@ -17,15 +17,8 @@ from srs_ooc.extend import UsageError, Choice, Number, Share, Whole, exact_share
 from srs_ooc.extend import Criterion, Outcome, Pages, RowSplit, Saved, State, Step, Subspace
 from srs_ooc.extend import n_pages, Purpose, derive, ceil_div, numerics, LOSS, PREDICTIONS, Ensemble
 from srs_ooc.extend import Sampler, SamplerContext, draw_subsets
-from srs_ooc.methods.held_out import (
-    SCREEN_NBYTES,
-    Folds,
-    HeldOutMethod,
-    HeldOutParams,
-    Truth,
-    deal,
-    resample,
-)
+from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
+from srs_ooc.methods.held_out import deal, resample
 from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
@@ -76,12 +69,12 @@ class Votes:
         self.split = RowSplit(training, predicted)
         self.held_out = np.isin(predicted, validation)
         self.sums = np.zeros((len(predicted), n_classes))
-        self._n_models = 0
+        self.begin()
 
-    def begin(self) -> None:
-        """Forget the votes of an earlier round."""
-        self.sums[:] = 0.0
-        self._n_models = 0
+    def begin(self, sums: NDArray[np.float64] | float = 0.0, n_models: int = 0) -> None:
+        """Forget the votes of an earlier round; take back those of so many models, if any."""
+        self.sums[:] = sums
+        self._n_models = n_models
 
     def add(self, predictions: NDArray[np.float32]) -> None:
         """Count the votes of a model, from its (n_predicted, n_outputs) predictions."""
@@ -123,11 +116,6 @@ class Votes:
         cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
         errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
         return float(cutoffs[int(np.argmin(errors))])
-
-    def restore(self, arrays: dict[str, NDArray[Any]], n_models: int) -> None:
-        """Take back what was counted of so many models."""
-        self.sums[:] = arrays["votes"]
-        self._n_models = n_models
 
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
@@ -345,7 +333,7 @@ class RandomSubspaceEnsemble(Sampler):
         self._least = np.inf if facts["least"] is None else float(facts["least"])
         self.losses, self.cutoff = list(facts["losses"]), float(facts["cutoff"])
         arrays = saved.arrays
-        self._votes.restore(arrays, self._n_done if self.phase == VOTING else 0)
+        self._votes.begin(arrays["votes"], self._n_done if self.phase == VOTING else 0)
         for name, subspaces in self._lists().items():
             ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []
