@@ -23,7 +23,7 @@ _PUBLIC = {
     "read": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
-    "scores": "srs_ooc.api.tools",
+    "scores": "srs_ooc.methods.less.faces",
     "sensitivity": "srs_ooc.api.tools",
     "synth": "srs_ooc.api.tools",
     "theory": "srs_ooc.api.tools",

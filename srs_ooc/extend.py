@@ -6,9 +6,9 @@ names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
 from srs_ooc.base.budget import (
-    PROCESS_NBYTES as PROCESS_NBYTES,
     Budget as Budget,
     Lease as Lease,
+    PROCESS_NBYTES as PROCESS_NBYTES,
     check_stages as check_stages,
     n_cores as n_cores,
     process_nbytes as process_nbytes,
@@ -22,10 +22,16 @@ from srs_ooc.base.errors import (
     StoreError as StoreError,
     UsageError as UsageError,
 )
-from srs_ooc.base.files import published_file as published_file
+from srs_ooc.base.files import (
+    check_free as check_free,
+    explained as explained,
+    published_file as published_file,
+)
 from srs_ooc.base.frames import (
     arrow_numbers as arrow_numbers,
     arrow_texts as arrow_texts,
+    check_kind as check_kind,
+    frame_of as frame_of,
     library as library,
 )
 from srs_ooc.base.options import (
@@ -37,16 +43,18 @@ from srs_ooc.base.options import (
     Share as Share,
     Text as Text,
     Whole as Whole,
+    WordOrFile as WordOrFile,
+    check_known as check_known,
     exact_share as exact_share,
     option as option,
+    whole_given as whole_given,
 )
 from srs_ooc.base.records import (
-    EBIC as EBIC,
-    RIC as RIC,
     Candidates as Candidates,
     Criterion as Criterion,
     Iteration as Iteration,
     Outcome as Outcome,
+    PAGE_ITEMS as PAGE_ITEMS,
     Pages as Pages,
     Probe as Probe,
     RowSplit as RowSplit,
@@ -70,32 +78,50 @@ from srs_ooc.base.seeds import (
 from srs_ooc.base.text import (
     LONG_SECONDS as LONG_SECONDS,
     MB as MB,
+    ceil_div as ceil_div,
     counted as counted,
     describe_seconds as describe_seconds,
     no_formula as no_formula,
 )
-from srs_ooc.cli.output import echo_json as echo_json, say as say
-from srs_ooc.cli.run_options import option_of as option_of, store_command as store_command
+from srs_ooc.cli.output import (
+    FILE as FILE,
+    MEMORY_OPTION as MEMORY_OPTION,
+    PROGRESS_OPTIONS as PROGRESS_OPTIONS,
+    RECORD_OPTIONS as RECORD_OPTIONS,
+    STORE as STORE,
+    echo_json as echo_json,
+    say as say,
+    with_options as with_options,
+    write_records as write_records,
+)
+from srs_ooc.cli.run_options import (
+    TABLE_OPTIONS as TABLE_OPTIONS,
+    option_of as option_of,
+    store_command as store_command,
+)
 from srs_ooc.evidence.judges import Judge as Judge, ProbeJudge as ProbeJudge
-from srs_ooc.evidence.tally import Tally as Tally, mean_importance as mean_importance
+from srs_ooc.evidence.tally import (
+    Tally as Tally,
+    largest as largest,
+    mean_importance as mean_importance,
+)
 from srs_ooc.ingestion.formats import Table as Table, TextCoder as TextCoder
+from srs_ooc.learners.models import path_of as path_of
 from srs_ooc.learners.tree_learner import (
-    PROBE_FEATURE as PROBE_FEATURE,
     Columns as Columns,
     Learner as Learner,
+    PROBE_FEATURE as PROBE_FEATURE,
     TreeLearner as TreeLearner,
     settle_max_features as settle_max_features,
 )
+from srs_ooc.native import numerics as numerics
 from srs_ooc.results.live import (
     Progress as Progress,
     RunProgress as RunProgress,
     interruptible as interruptible,
     watched as watched,
 )
-from srs_ooc.runs.batches import (
-    parallel_map as parallel_map,
-    threads as threads,
-)
+from srs_ooc.runs.batches import parallel_map as parallel_map, threads as threads
 from srs_ooc.runs.engine import (
     ColumnSource as ColumnSource,
     Executor as Executor,
@@ -103,7 +129,12 @@ from srs_ooc.runs.engine import (
     pool_of as pool_of,
     taken as taken,
 )
-from srs_ooc.runs.inputs import InputFiles as InputFiles, SideFile as SideFile, digest as digest
+from srs_ooc.runs.inputs import (
+    InputFiles as InputFiles,
+    Inputs as Inputs,
+    SideFile as SideFile,
+    digest as digest,
+)
 from srs_ooc.runs.jobs import (
     Batch as Batch,
     Cluster as Cluster,
@@ -126,16 +157,19 @@ from srs_ooc.runs.run_memory import (
 from srs_ooc.runs.settling import (
     DEFAULT_MEMORY_MB as DEFAULT_MEMORY_MB,
     NamesOrFile as NamesOrFile,
+    Request as Request,
     asked_in_python as asked_in_python,
     cluster_given as cluster_given,
 )
+from srs_ooc.runs.spec import Options as Options
+from srs_ooc.runs.weights import Scoring as Scoring
 from srs_ooc.samplers.base import (
+    Ensemble as Ensemble,
     IMPORTANCE as IMPORTANCE,
     LOSS as LOSS,
+    Method as Method,
     PREDICTIONS as PREDICTIONS,
     SENSITIVITY as SENSITIVITY,
-    Ensemble as Ensemble,
-    Method as Method,
     Sampler as Sampler,
     SamplerContext as SamplerContext,
     method_of as method_of,
@@ -144,24 +178,26 @@ from srs_ooc.samplers.base import (
 from srs_ooc.samplers.column_scores import (
     BLOCK_CELLS as BLOCK_CELLS,
     BLOCK_COLUMNS as BLOCK_COLUMNS,
+    CODES as CODES,
     ColumnScore as ColumnScore,
+    ScoredColumns as ScoredColumns,
+    VALUES as VALUES,
+    block_columns as block_columns,
     integer_weights as integer_weights,
 )
 from srs_ooc.samplers.draws import (
     Drawing as Drawing,
     WeightedDrawing as WeightedDrawing,
     draw_distinct as draw_distinct,
+    draw_subsets as draw_subsets,
 )
-from srs_ooc.samplers.held_out import (
-    Folds as Folds,
-    HeldOutMethod as HeldOutMethod,
-    folds_for as folds_for,
-    make_folds as make_folds,
+from srs_ooc.samplers.srs import (
+    SequentialRandomSubspace as SequentialRandomSubspace,
+    sampler_by as sampler_by,
 )
-from srs_ooc.samplers.srs import SequentialRandomSubspace as SequentialRandomSubspace
 from srs_ooc.store.manifest import CATEGORICAL as CATEGORICAL, CONSTANT as CONSTANT
 from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
-from srs_ooc.store.store import Store as Store
+from srs_ooc.store.store import Scan as Scan, Store as Store
 from srs_ooc.store.values import n_values_of as n_values_of
 from srs_ooc.trees.block import (
     Block as Block,
@@ -174,8 +210,8 @@ from srs_ooc.trees.block import (
 from srs_ooc.trees.kernel import grow_tree as grow_tree
 from srs_ooc.trees.response import (
     IMPORTANCE_BITS as IMPORTANCE_BITS,
-    THRESHOLDS as THRESHOLDS,
     Response as Response,
+    THRESHOLDS as THRESHOLDS,
     TrainingRows as TrainingRows,
     TreeLimits as TreeLimits,
 )

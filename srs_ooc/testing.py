@@ -27,8 +27,7 @@ from srs_ooc.runs.engine import Executor, Speculation
 from srs_ooc.runs.ledger import Progress
 from srs_ooc.samplers import base as samplers
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler, SamplerContext
-from srs_ooc.samplers.column_scores import Columns as BaseColumns
-from srs_ooc.samplers.column_scores import ColumnScore, score_columns
+from srs_ooc.samplers.column_scores import ColumnScore, ScoredColumns, score_columns
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 
@@ -525,11 +524,11 @@ def _check_symmetry(
         assert close, f"scores: {what} in another order: other scores"
 
 
-def _scored(score: ColumnScore, columns: BaseColumns, size: int) -> NDArray[np.float64]:
+def _scored(score: ColumnScore, columns: ScoredColumns, size: int) -> NDArray[np.float64]:
     """Return the scores, from blocks whose memory is used again and must not be changed."""
     block = np.zeros((size, columns.shape[1]), columns.dtype)
 
-    def blocks() -> Iterator[tuple[int, BaseColumns]]:
+    def blocks() -> Iterator[tuple[int, ScoredColumns]]:
         for first in range(0, len(columns), size):
             some = columns[first : first + size]
             block[: len(some)] = some

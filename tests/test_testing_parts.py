@@ -14,10 +14,10 @@ from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence import judges
 from srs_ooc.evidence.judges import Judge, PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
+from srs_ooc.methods.less.leverage import SquaredNorm
 from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.base import methods
-from srs_ooc.samplers.column_scores import SquaredNorm
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import N_ROWS, check_executor, check_learner, check_sampler, check_score

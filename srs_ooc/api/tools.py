@@ -1,22 +1,18 @@
-"""Calls beside a run: plan, verify, compact, sensitivity, scores, synth, theory."""
+"""Calls beside a run: plan, verify, compact, sensitivity, synth, theory."""
 
-from collections.abc import Mapping
 from dataclasses import fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.options import (
-    Whole,
+    check_known,
     checked,
     megabytes_given,
     place_given,
     python_spelling,
-    whole_given,
 )
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet, rows_held_out
@@ -244,74 +240,6 @@ def sensitivity(
     )
 
 
-SCORES_MB = 512
-"""Cap on what scoring takes, in MB, unless another is given."""
-
-
-def scores(
-    store: StoreOrPath,
-    kind: str = "pandas",
-    *,
-    top: int | None = None,
-    seed: int = 0,
-    rows: NamesOrFile = None,
-    exclude: NamesOrFile = None,
-    exclude_missing: bool = False,
-    memory_mb: int = SCORES_MB,
-    progress: Progress = None,
-    **options: Any,
-) -> Any:
-    """Score the columns of a store by themselves, as ``method="less"`` would draw them.
-
-    The same as ``srs-ooc scores``. The target is not looked at.
-
-    Parameters
-    ----------
-    store : Store or path
-        The store.
-    kind : {'pandas', 'polars', 'records'}
-        A DataFrame, or a list of dicts.
-    top : int, optional
-        Only the first so many.
-    seed : int
-        What the passes over many rows draw by chance follows from it.
-    rows, exclude, exclude_missing
-        As for :func:`srs_ooc.run`.
-    memory_mb : int
-        Cap on growth of the process, in MB of 10^6 bytes.
-    progress
-        As for :func:`srs_ooc.run`.
-    **options
-        ``scores`` (``leverage`` or ``norm``), ``rank``, ``center``, ``matrix``, ``power_passes``:
-        see ``srs-ooc scores --help``.
-
-    Returns
-    -------
-    DataFrame or list of dict
-        ``rank``, ``name``, ``score``, ``share``, highest score first.
-
-    Raises
-    ------
-    UsageError, StoreError, BudgetError
-        As on the command line.
-    """
-    from srs_ooc.runs.weights import ScoreRecord, score_table
-    from srs_ooc.samplers.less import ScoreParams
-
-    with asked_in_python(exclude=exclude, rows=rows) as files:
-        check_kind(kind)
-        _check_known(options, ScoreParams.options(), "scores")
-        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
-        key = Whole(0, 2**64 - 1).canonical("seed", seed)
-        request = Request(
-            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
-        )
-        with interruptible(progress) as watch:
-            found = score_table(store_of(store), params, request, watch, key=key)
-        assert found is not None, "it was not stopped"
-        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
-
-
 def synth(
     problem: str,
     out: str | Path,
@@ -365,7 +293,7 @@ def synth(
             given["relevant"] = relevant
         elif "relevant" in known:
             raise UsageError(f"relevant: expected how many features of {problem} are, found none.")
-        _check_known(given, known, problem)
+        check_known(given, known, problem)
         made = kind(**{known[name]: value for name, value in given.items()})
         write_table(made, Path(out))
         return describe(made)
@@ -404,11 +332,3 @@ def theory(
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
         rs, srs = (Setting(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
         return compare(rs, srs)
-
-
-def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> None:
-    for name in given:
-        if name not in known:
-            raise UsageError(
-                f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
-            )

@@ -413,6 +413,21 @@ def unexpected(name: str, expected: str, value: Any) -> UsageError:
     )
 
 
+def check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> None:
+    """Check that all options given are ``known`` ones ``of`` something.
+
+    Raises
+    ------
+    UsageError
+        If one is not.
+    """
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
+            )
+
+
 # Options as Python spells them, in messages that the command line shares.
 
 _COMMAND = re.compile("(`[^`]*`)")

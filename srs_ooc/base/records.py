@@ -60,27 +60,41 @@ class RowSplit:
     predicted: NDArray[np.int32]
 
 
-RIC, EBIC = "ric", "ebic"
-"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
+class Criterion(Protocol):
+    """What candidates are judged by on the rows fitted on alone, in place of held-out loss.
 
-
-@dataclass(frozen=True)
-class Criterion:
-    """An information criterion, by which candidates are judged on the rows fitted on alone.
-
-    Attributes
-    ----------
-    name : {'ric', 'ebic'}
-        Which.
-    gamma : float
-        Weight of the number of subspaces of a size, in ``ebic``.
-    n_features : int
-        p: features that may be drawn.
+    A frozen dataclass of a module, whose fields are JSON-ready: it goes to other processes.
     """
 
-    name: str
-    gamma: float = 0.0
-    n_features: int = 1
+    def __hash__(self) -> int:
+        """Hash the fields."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    def losses(
+        self,
+        sets: "Candidates",
+        columns: NDArray[np.float64],
+        known: NDArray[np.int32 | np.float64],
+        model: str,
+    ) -> NDArray[np.float64]:
+        """Return what counts in place of the loss of each candidate; float64 (n_sets,).
+
+        Infinite where it cannot be computed.
+
+        Parameters
+        ----------
+        sets : Candidates
+            Sets of the columns.
+        columns : float64 (n_fitted, n_columns)
+            The rows to judge by, standardised; 0 where missing.
+        known : int32 or float64 (n_fitted,)
+            Their class codes, or numbers.
+        model : str
+            Import path of the model.
+        """
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,10 @@ def mix64_array(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def derive_array(key: int, words: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """Return :func:`derive` of one key and each of ``words``."""
+def derive_array(key: int | NDArray[np.uint64], words: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return :func:`derive` of one key, or of each of an array, and each of ``words``."""
     mixed = mix64_array(words.astype(np.uint64) + np.uint64(GOLDEN))
-    return mix64_array(mixed + np.uint64(key))
+    return mix64_array(mixed + np.asarray(key, np.uint64))
 
 
 def scale_below(hashes: NDArray[np.uint64], bound: int | NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
+from srs_ooc.base.options import part_at
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
 from srs_ooc.learners import models
@@ -134,12 +135,11 @@ class EstimatorLearner:
 
         All have the same keys.
         """
-        if candidates.criterion is not None:
-            from srs_ooc.learners.criteria import judged  # few runs have criteria
-
+        if (criterion := candidates.criterion) is not None:
             fitted, held = candidates.splits[0].fitted, candidates.splits[0].predicted
             rows, _ = table.standardised(fitted, held)
-            losses = judged(candidates, self.params.model, self.target, rows, fitted)
+            path = models.path_of(self.params.model, is_regression=self.target.is_regression)
+            losses = criterion.losses(candidates, rows, self.target.values[fitted], path)
             return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
         def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
@@ -221,23 +221,23 @@ def tried(
     n_classes: int,
     code_nbytes: int,
     n_values: int,
-    criterion: str = "",
+    criterion: Criterion | None = None,
 ) -> Trial:
     """Try a model on one subspace, in another process; once for each model and shape.
 
-    ``n_classes`` is 1 for numbers. A criterion that is named is computed for some parts of the
-    columns too.
+    ``n_classes`` is 1 for numbers. A criterion is computed for some parts of the columns too.
 
     Raises
     ------
     UsageError
         If there is no such estimator, it cannot be made, fitted or asked, or it ended the process.
     """
-    shape = n_rows, n_columns, n_classes, code_nbytes, n_values, criterion
-    asked = {"path": models.safe_path(), "params": asdict(params), "shape": shape}
+    kind, shape = type(criterion), (n_rows, n_columns, n_classes, code_nbytes, n_values)
+    judge = criterion and (f"{kind.__module__}:{kind.__qualname__}", vars(criterion))
+    made_of = {"path": models.safe_path(), "params": asdict(params), "criterion": judge}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "srs_ooc.learners.model_learner"],
-        input=json.dumps(asked),
+        input=json.dumps(made_of | {"shape": shape}),
         capture_output=True,
         text=True,
         check=False,
@@ -261,7 +261,7 @@ def _try(
     learner: EstimatorLearner,
     block_of: Callable[[int], Block],
     n_columns: int,
-    criterion: str,
+    criterion: Criterion | None,
     before_nbytes: int,
 ) -> Trial:
     # What loads with the first fit counts as library, whatever size that has.
@@ -278,14 +278,14 @@ def _try(
     return Trial(max(0, libraries), taken, seconds, of_criterion)
 
 
-def _criterion_seconds(learner: EstimatorLearner, block: Block, name: str) -> float:
+def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Criterion) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
     rows, count = np.arange(block.n_rows, dtype=np.int32), 1
     while True:
         sizes = 1 + np.arange(count) % block.n_columns
         places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
         split = RowSplit(rows, rows[:0])
-        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), Criterion(name))
+        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
         started = time.monotonic()
         _fit(learner, block, parts)
         seconds = time.monotonic() - started
@@ -322,9 +322,10 @@ def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int)
 def main() -> None:
     """Try what standard input asks for, and print what it took as JSON."""
     asked = json.loads(sys.stdin.read())
-    sys.path[:] = asked["path"]
+    sys.path[:], judge = asked["path"], asked["criterion"]
+    criterion = judge and part_at(judge[0], "criterion")(**judge[1])
     params, before = ModelParams(**asked["params"]), resident_nbytes()
-    n_rows, n_columns, n_classes, code_nbytes, n_values, criterion = asked["shape"]
+    n_rows, n_columns, n_classes, code_nbytes, n_values = asked["shape"]
     try:
         models.load(params, is_regression=n_classes == 1)
         with models.one_thread():

@@ -1,1 +1,1 @@
-"""Methods that live outside the core: each imports ``srs_ooc.extend``, and nothing else of it."""
+"""Methods beside SRS, as packages from outside would add them: by ``srs_ooc.extend`` alone."""

@@ -32,7 +32,6 @@ from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
-from srs_ooc.samplers.held_out import HeldOutMethod
 
 # How many iterations until features have been drawn often enough.
 #
@@ -395,7 +394,7 @@ def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
     sizes, levels = sizes_of(draft), math.log2(max(2, n_rows))
     if spec.method.judges_candidates:
         n_cells = n_rows * method.most_columns(spec.subspace_size) / 2
-        return BEST_SECONDS * n_cells * levels * method.models_each(*sizes)
+        return BEST_SECONDS * n_cells * levels * method.work_each(*sizes)[0]
     k = spec.learner.max_features
     each = NUMBERS_SECONDS if shape.is_regression else RANDOM_SECONDS
     each += CLASS_SECONDS * shape.n_classes
@@ -431,7 +430,7 @@ def estimated_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     work = seconds_of_trees(draft, n_columns) + paging + bookkeeping
     how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"
     if spec.method.judges_candidates:
-        n_models = spec.sampler.models_each(*sizes_of(draft))
+        n_models = spec.sampler.work_each(*sizes_of(draft))[0]
         how = f"{n_models:,.0f} trees an iteration, the most there can be; {how}"
     return Speed(max(bookkeeping, work / memory.n_workers), False, how)
 
@@ -442,8 +441,7 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     seconds, how = trial_of(spec, draft.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    sizes = sizes_of(draft)
-    n_models, n_criteria = spec.sampler.models_each(*sizes), spec.sampler.criteria_each(*sizes)
+    n_models, n_criteria = spec.sampler.work_each(*sizes_of(draft))
     if n_criteria:
         seconds *= n_models
         seconds += n_criteria * trial_of(spec, draft.shape).criterion_seconds
@@ -474,10 +472,10 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         The method on as many features as it learns on, without a screen.
     """
     spec, shape = draft.spec, draft.shape
-    params, p = spec.sampler, shape.n_candidates
-    if not isinstance(params, HeldOutMethod) or not params.screens(p):
+    screen = spec.sampler.behind_screen(*sizes_of(draft))
+    if screen is None:
         return None
-    count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
+    n_trees, size, count, behind = screen
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
     def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> RunDraft:
@@ -489,9 +487,9 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         return replace(draft, spec=own, shape=sizes)
 
     return (
-        params.n_screen_trees(p, spec.subspace_size),
-        part(p, size, "rs", method_of("rs").settle({}, shape)),
-        part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
+        n_trees,
+        part(shape.n_candidates, size, "rs", method_of("rs").settle({}, shape)),
+        part(count, min(spec.subspace_size, count), spec.run.method, behind),
     )
 
 

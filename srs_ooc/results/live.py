@@ -72,8 +72,8 @@ class RunProgress(Closing):
         self._bar: Any = None
         self._draw: Callable[[], Any] = str
 
-    def show(self, step: Step) -> None:
-        """Show where work stands, if it is time to."""
+    def show(self, step: Step) -> bool:
+        """Show where work stands, if it is time to; the work goes on."""
         now, self._last = time.monotonic(), step
         stage = step.stage if step.unit in ("iterations", "bytes") else step.unit
         if self._stage != stage or step.done < self._done:
@@ -85,7 +85,7 @@ class RunProgress(Closing):
         is_of_many = step.stage.startswith(("fold ", "half ")) or step.unit == "bytes"
         at_once = ends and (self._is_live or not is_of_many)
         if self._shows == NOTHING or (now < self._next and not at_once):
-            return
+            return True
         if ends:
             self._ended = (step.stage, step.total)
         is_first = self._next == 0.0
@@ -98,6 +98,7 @@ class RunProgress(Closing):
             self._draw()
         elif not is_first:
             print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {visible(line)}", file=sys.stderr)
+        return True
 
     def _line(self, now: float, step: Step) -> str:
         seconds, done = now - self._begun[0], step.done - self._begun[1]

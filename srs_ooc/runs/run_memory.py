@@ -225,8 +225,7 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
     """
     from srs_ooc.learners.model_learner import tried
 
-    method, sizes = spec.sampler, (shape.n_candidates, spec.subspace_size)
-    judges = method.judges_candidates
+    method, judges = spec.sampler, spec.sampler.judges_candidates
     return tried(
         spec.model,
         shape.n_rows,
@@ -234,7 +233,7 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
         shape.n_classes,
         shape.code_nbytes,
         shape.n_values,
-        method.judged_by if method.criteria_each(*sizes) else "",
+        method.judged_by(shape.n_candidates),
     )
 
 

@@ -42,7 +42,7 @@ from srs_ooc.runs.screening import is_done, keep, saves_trees, search
 from srs_ooc.runs.settling import DEFAULT_ITERATIONS, Request, check_same, declared, settle
 from srs_ooc.runs.spec import Options, RunSpec, notes_of
 from srs_ooc.runs.task import Task, adjusted_inputs, check_cluster, check_rows, check_table, fit_of
-from srs_ooc.runs.weights import needs_of
+from srs_ooc.runs.weights import scoring_of
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
 
@@ -164,8 +164,8 @@ class RunDraft:
         assert self.store is not None
         beside = self.beside_nbytes
         running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
-        scoring = needs_of(self.spec, self.store, self.task)
-        stages = [running, scoring] if scoring else [running]
+        scoring = scoring_of(self.spec, self.store, self.task.inputs)
+        stages = [running] if scoring is None else [running, scoring.leases]
         if self.fit is not None:
             stages.append([self.fit])
         if self.request.halves:

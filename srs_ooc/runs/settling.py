@@ -100,10 +100,7 @@ def settle(
     learner = _with_row_sample(learner, run, method, shape, saves_trees=saves_trees)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
-    if sampler.judged_by:
-        from srs_ooc.learners.criteria import check_criterion  # few runs have one
-
-        check_criterion(sampler.judged_by, model.model, shape.n_classes)
+    sampler.check_model(model.model, shape.n_classes)
     if saves_trees and method.splits_rows and method.ensemble is Method.ensemble:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "

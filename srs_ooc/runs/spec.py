@@ -217,15 +217,14 @@ def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         return notes
     sizes = n_candidates, spec.subspace_size
     ends = spec.sampler.most_iterations(*sizes)
-    n_iterations, n_criteria = ends[0] if ends else 1, spec.sampler.criteria_each(*sizes)
-    n_models = n_iterations * spec.sampler.models_each(*sizes)
-    fitted = f"{n_models:,.0f} models are fitted, each by a library"
-    if n_criteria:
-        n_criteria *= n_iterations
+    n_iterations, (n_models, n_criteria) = ends[0] if ends else 1, spec.sampler.work_each(*sizes)
+    fitted = f"{n_iterations * n_models:,.0f} models are fitted, each by a library"
+    if (criterion := spec.sampler.judged_by(n_candidates)) is not None:
         return (
             *notes,
-            f"--model {spec.model.model}: {spec.sampler.judged_by} is computed for "
-            f"{n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how long that takes.",
+            f"--model {spec.model.model}: {criterion.name} is computed for "
+            f"{n_iterations * n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how "
+            "long that takes.",
         )
     return (
         *notes,

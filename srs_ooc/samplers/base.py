@@ -8,20 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
-from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
+from srs_ooc.base.records import Criterion, Outcome, Saved, State, Step, Subspace
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.samplers.column_scores import ColumnScore
 from srs_ooc.trees.response import Response
-
-if TYPE_CHECKING:
-    from srs_ooc.samplers.column_scores import ColumnScore
 
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
 """What a sampler may need to learn of a subspace, and a learner provide."""
@@ -134,14 +132,12 @@ class Ensemble:
 # identity.
 
 GROUP = "srs_ooc.samplers"
-SCREEN_NBYTES = 12
-"""Bytes a feature of a screen before a method: its score, and its place where some are excluded."""
 _OWN = {
     "srs": "srs_ooc.samplers.srs:Srs",
     "rs": "srs_ooc.samplers.srs:RandomSubspace",
-    "less": "srs_ooc.samplers.less:Less",
-    "prs": "srs_ooc.samplers.prs:Prs",
-    "rase": "srs_ooc.samplers.rase:Rase",
+    "less": "srs_ooc.methods.less.less:Less",
+    "prs": "srs_ooc.methods.prs.prs:Prs",
+    "rase": "srs_ooc.methods.rase.rase:Rase",
 }
 
 
@@ -229,7 +225,7 @@ class Method(Params):
         """Return the sampler, as new."""
         raise NotImplementedError
 
-    def score(self, n_rows: int, n_features: int, key: int) -> "ColumnScore | None":
+    def score(self, n_rows: int, n_features: int, key: int) -> ColumnScore | None:
         """Return what scores all columns before the first iteration; None where a file has scores.
 
         The ledger keeps what came out, as whole numbers: :attr:`SamplerContext.weights`.
@@ -290,10 +286,25 @@ class Method(Params):
         """
         return False
 
-    @property
-    def judged_by(self) -> str:
-        """What candidates are judged by, which not every model has; empty for held-out loss."""
-        return ""
+    def judged_by(self, n_candidates: int) -> Criterion | None:
+        """Return what candidates are judged by; None for held-out loss."""
+        return None
+
+    def check_model(self, model: str, n_classes: int) -> None:
+        """Check that candidates can be judged with a model, as given to ``--model``.
+
+        Parameters
+        ----------
+        model : str
+            As given.
+        n_classes : int
+            1 for a regression.
+
+        Raises
+        ------
+        UsageError
+            If not.
+        """
 
     def mean_columns(self, n_candidates: int) -> int | None:
         """Return the features of a model on average; None for q."""
@@ -303,13 +314,22 @@ class Method(Params):
         """Return the features of a model at most."""
         return subspace_size
 
-    def models_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the models that an iteration fits at most, as a mean of all iterations."""
-        return 1.0
+    def behind_screen(
+        self, n_candidates: int, subspace_size: int
+    ) -> tuple[int, int, int, Self] | None:
+        """Return of a method that learns on what trees on random subspaces rank first how it does.
 
-    def criteria_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the subspaces of an iteration that are judged without a model, likewise."""
-        return 0.0
+        The iterations of these trees, the features of each, how many features are learnt on, and
+        the method as it works on them; None where all are learnt on.
+        """
+        return None
+
+    def work_each(self, n_candidates: int, subspace_size: int) -> tuple[float, float]:
+        """Return the models that an iteration fits at most, as a mean of all iterations.
+
+        And, likewise, the subspaces that are judged by a criterion, without a model.
+        """
+        return 1.0, 0.0
 
 
 @cache

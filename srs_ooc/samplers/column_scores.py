@@ -1,8 +1,4 @@
-"""Scores of columns, computed in streaming passes over a table that does not fit in memory.
-
-They are leverage, for tables of few rows and of many, and squared norms. As whole numbers they
-weigh what LESS draws.
-"""
+"""Scores of columns: what gives them, in passes over all columns, and the weights they become."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -11,22 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.seeds import derive, derive_array
-from srs_ooc.base.text import ceil_div
-from srs_ooc.native.numerics import orthonormal, products, top_eigenvectors
 
 # What a column score is: a number for each column, from a few passes over all of them.
 
 CODES, VALUES = "codes", "values"
 """What of a store columns are scored on: the option ``matrix`` of a method that has them scored."""
 BLOCK_COLUMNS = 256
-"""Columns of a block at most: so many products of two 8-bit codes sum exactly in float32."""
+"""ScoredColumns of a block at most: so many products of two 8-bit codes sum exactly in float32."""
 BLOCK_CELLS = 1 << 21
 """Cells of a block at most, where a single column has no more."""
 
-Columns = NDArray[np.floating[Any]]
+ScoredColumns = NDArray[np.floating[Any]]
 """(n_columns, n_rows), C-contiguous, nothing missing."""
-Blocks = Callable[[], Iterator[tuple[int, Columns]]]
+Blocks = Callable[[], Iterator[tuple[int, ScoredColumns]]]
 """Yields one pass: the number of a block's first column, and the block."""
 
 
@@ -45,7 +38,7 @@ class ColumnScore(Protocol):
     def nbytes(self) -> int:
         """Memory that it takes at most, its scores included, before it takes any."""
 
-    def update(self, first: int, columns: Columns) -> None:
+    def update(self, first: int, columns: ScoredColumns) -> None:
         """Learn from the columns with numbers from ``first`` on."""
 
     def end_pass(self) -> None:
@@ -58,11 +51,6 @@ class ColumnScore(Protocol):
 def block_columns(n_rows: int) -> int:
     """Return how many columns a block has: from the rows alone, so that sums are the same."""
     return max(1, min(BLOCK_COLUMNS, BLOCK_CELLS // n_rows))
-
-
-def n_blocks(n_columns: int, n_rows: int) -> int:
-    """Return how many blocks a pass over a table has."""
-    return ceil_div(n_columns, block_columns(n_rows))
 
 
 def score_columns(
@@ -92,274 +80,6 @@ def score_columns(
                     return None
             score.end_pass()
         return score.scores()
-
-
-def shifted(columns: Columns, *, center: bool) -> Columns:
-    """Return the columns less a number near their means, of the same dtype; as they are if not.
-
-    Whole numbers stay whole and no larger than they were, so that their products sum exactly; a
-    constant column is exactly 0. What is left of the means is taken off where products are summed.
-    """
-    if not center:
-        return columns
-    out = columns - columns[:, :1]
-    out -= np.rint(out.mean(axis=1, dtype=np.float64))[:, None].astype(columns.dtype)
-    return out
-
-
-# Leverage scores, from left singular vectors: in two passes for tables of few rows.
-
-VECTOR_BITS = 26
-"""Vectors are rounded to whole multiples of ``2**-VECTOR_BITS``, so that their products with codes
-sum exactly, in whatever order they are added."""
-
-MOST_ROWS = 3000
-"""Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.samplers.column_scores`."""
-
-
-class Leverage:
-    """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
-
-    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors: pi_j is
-    (1/r) sum over i <= r of v_i(j)^2, with v_i(j) = u_i . a_j / sigma_i.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Size of the table: n and d.
-    rank : int
-        r: singular vectors to sum over; as many as there are, where fewer.
-    center : bool
-        Take each column's mean off.
-    exact : bool
-        The numbers are codes, whose products float64 sums without rounding.
-
-    Attributes
-    ----------
-    vectors : float64 (r, n_rows)
-        u_i, once all passes but the last are over, ...
-    squares : float64 (r,)
-        ... and sigma_i^2, largest first; fewer where others are 0.
-    """
-
-    vectors: NDArray[np.float64]
-    squares: NDArray[np.float64]
-
-    def __init__(
-        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
-    ) -> None:
-        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
-        self._rank, self._center = min(rank, n_rows), center
-        self.n_passes = 2
-        self._gram: NDArray[np.float64] | None = None
-        self._found: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-        self._scores: NDArray[np.float64] = np.zeros(0)
-
-    @property
-    def nbytes(self) -> int:
-        """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
-        # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
-        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
-        finding = 41 * self._n_rows**2
-        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
-        return max(summing, finding) + vectors + 8 * self._n_columns
-
-    def update(self, first: int, columns: Columns) -> None:
-        """Learn from some columns, or score them."""
-        some = shifted(columns, center=self._center)
-        if self._found is None:
-            self._add(first, some)
-            return
-        vectors, scales = self._found
-        out = self._scores[first : first + len(columns)]
-        # One vector after the other: a sum along rows may be taken in another order elsewhere.
-        found = products(vectors, some.T, exact=self._exact)
-        for of_one, scale in zip(found, scales, strict=True):
-            out += np.square(of_one) * scale
-
-    def _add(self, first: int, some: Columns) -> None:
-        """Add up products of rows."""
-        if self._gram is None:
-            self._gram = np.zeros((self._n_rows, self._n_rows))
-        self._gram += products(some, some, exact=self._exact)
-
-    def end_pass(self) -> None:
-        """Find the singular vectors once all products are there."""
-        if self._found is None:
-            assert self._gram is not None
-            if self._center:
-                center_both(self._gram)
-            found = top_eigenvectors(self._gram, self._rank)
-            self._gram = None
-            self._begin_scoring(*found)
-
-    def _begin_scoring(self, vectors: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
-        """Score from the next pass on, by vectors u_i (r, n_rows) and sigma_i^2."""
-        self.vectors, self.squares = vectors, squares
-        scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
-        self._found = np.rint(np.ldexp(vectors, VECTOR_BITS)).T, scales
-        self._scores = np.zeros(self._n_columns)
-
-    def scores(self) -> NDArray[np.float64]:
-        """Return the leverage scores; they sum to 1 unless all columns are constant."""
-        return self._scores
-
-
-def center_both(gram: NDArray[np.float64]) -> None:
-    """Make A A' in place that of A with its columns' means taken off."""
-    means = gram.mean(axis=0)
-    gram -= means
-    gram -= (means - means.mean())[:, None]
-
-
-# Leverage scores for tables of many rows, by a random range finder.
-#
-# Halko, Martinsson and Tropp 2011 (SIAM Review 53, Algorithms 4.3 and 5.1), with random signs in
-# place of Gaussians: they have the same guarantees up to constants, and their sums are exact.
-
-MORE = 10
-"""Columns of the sketch beyond the rank."""
-_PRODUCT_BITS = 8
-_LARGEST_SUM = 2.0 ** (53 - 2 * _PRODUCT_BITS)
-"""Of products of codes (in place of missing ones means, of no more bits) and rounded products: up
-to this float64 holds it exactly, whatever the order."""
-
-
-class SketchedLeverage(Leverage):
-    """Approximate leverage scores (Eq. 1): of A projected on the range of A (A' A)^q S.
-
-    S are random signs, r + 10 of each column. A pass makes A S, each power pass A A' Q from an
-    orthonormal basis Q of what the pass before made; the last but one gives the singular vectors
-    within the range of Q (Rayleigh and Ritz), the last one the scores.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Size of the table: n and d.
-    rank : int
-        r.
-    center : bool
-        Take each column's mean off.
-    power_passes : int
-        q: more give a better range, for a pass over the table each.
-    key : int
-        64-bit key of the signs.
-    exact : bool
-        The numbers are codes, whose products float64 sums without rounding.
-    """
-
-    def __init__(
-        self,
-        n_rows: int,
-        n_columns: int,
-        rank: int,
-        *,
-        center: bool,
-        power_passes: int,
-        key: int,
-        exact: bool = False,
-    ) -> None:
-        super().__init__(n_rows, n_columns, rank, center=center, exact=exact)
-        self._key = key
-        self._width = min(self._rank + MORE, n_rows)
-        self.n_passes = power_passes + 3
-        self._pass = 0
-        self._basis: NDArray[np.float64] | None = None
-        self._sums: NDArray[np.float64] = np.zeros((0, 0))
-
-    @property
-    def nbytes(self) -> int:
-        """Sums and basis with what making them takes, the scores, and a block twice."""
-        matrices = 48 * self._n_rows * self._width + 24 * self._width * (
-            BLOCK_COLUMNS + self._width
-        )
-        return matrices + 16 * max(self._n_rows, BLOCK_CELLS) + 8 * self._n_columns
-
-    def _add(self, first: int, some: Columns) -> None:
-        """Add some columns to the sums of this pass."""
-        if not self._sums.size:
-            self._sums = np.zeros((self._n_rows, self._width))
-        if self._basis is None:
-            factors = _signs(self._key, first, len(some), self._width)
-        else:
-            factors = _rounded(products(some.T, self._basis.T, exact=self._exact))
-        largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
-        self._sums += products(some, factors, exact=self._exact and largest <= _LARGEST_SUM)
-
-    def end_pass(self) -> None:
-        """Turn the sums into a basis, or into the singular vectors."""
-        self._pass += 1
-        if self._found is not None:
-            return
-        sums, self._sums = self._sums, np.zeros((0, 0))
-        if self._center:
-            sums -= sums.mean(axis=0)
-        if self._pass < self.n_passes - 1:
-            basis = orthonormal(np.ascontiguousarray(sums.T))
-            self._basis = np.rint(np.ldexp(basis, VECTOR_BITS))
-            return
-        assert self._basis is not None
-        basis = np.ldexp(self._basis, -VECTOR_BITS)
-        inner = products(basis.T, sums)
-        vectors, values = top_eigenvectors((inner + inner.T) / 2, self._rank)
-        self._begin_scoring(products(vectors.T, basis), values)
-        self._basis = None
-
-
-def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float64]:
-    """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
-    numbers, shifts = np.arange(first, first + n_columns), np.arange(64, dtype=np.uint64)
-    words = [derive_array(derive(key, word), numbers) for word in range(ceil_div(width, 64))]
-    bits = [(hashes[:, None] >> shifts) & np.uint64(1) for hashes in words]
-    return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
-
-
-def _rounded(products: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return products with vectors in units of 1, few enough bits for their own to sum exactly."""
-    return np.ldexp(np.rint(np.ldexp(products, _PRODUCT_BITS - VECTOR_BITS)), -_PRODUCT_BITS)
-
-
-# Squared norms of columns ("Norm-based sampling", Section 5 of Kyrillidis and Zouzias 2014).
-
-
-class SquaredNorm:
-    """The squared Euclidean norm of each column; centred, it is the variance times the rows.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Size of the table.
-    center : bool
-        Take each column's mean off.
-    """
-
-    n_passes = 1
-
-    def __init__(self, n_rows: int, n_columns: int, *, center: bool) -> None:
-        self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
-        self._scores: NDArray[np.float64] = np.zeros(0)
-
-    @property
-    def nbytes(self) -> int:
-        """The scores, and a block three times."""
-        return 8 * self._n_columns + 24 * max(self._n_rows, BLOCK_CELLS)
-
-    def update(self, first: int, columns: Columns) -> None:
-        """Add up the squares of some columns."""
-        if not len(self._scores):
-            self._scores = np.zeros(self._n_columns)
-        some = shifted(columns, center=self._center).astype(np.float64)
-        squares = np.square(some).sum(axis=1)
-        if self._center:
-            squares = np.maximum(squares - np.square(some.sum(axis=1)) / self._n_rows, 0.0)
-        self._scores[first : first + len(columns)] = squares
-
-    def end_pass(self) -> None:
-        """There is nothing to do."""
-
-    def scores(self) -> NDArray[np.float64]:
-        """Return the squared norms."""
-        return self._scores
 
 
 # Scores as whole numbers, so that what is drawn by them is the same everywhere.

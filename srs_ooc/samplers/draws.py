@@ -1,5 +1,7 @@
 """Drawing features: distinct ones, from those kept and all others, by weights, small subsets."""
 
+from math import ceil
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,6 +74,11 @@ class WeightedDrawing:
                 f"--subspace-size: expected at most {found}, the features with a score "
                 f"above 0, found {subspace_size}. Ask for fewer, or give more of them a score."
             )
+
+    @staticmethod
+    def nbytes(n_features: int) -> int:
+        """Return the memory of the weights, and of their sums."""
+        return ceil((4 + 8 / GROUP) * n_features)
 
     def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
         """Return the subspace of the iteration with ``key``; uint32, distinct, ascending."""

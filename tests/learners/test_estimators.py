@@ -8,7 +8,7 @@ import pytest
 from sklearn import get_config
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import (
@@ -20,6 +20,7 @@ from srs_ooc.learners.models import (
     make_estimator,
 )
 from srs_ooc.learners.tree_learner import Columns
+from srs_ooc.methods.rase.criteria import InformationCriterion
 from srs_ooc.samplers.base import LOSS
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.block import Block
@@ -50,10 +51,10 @@ def test_it_keeps_to_the_contract_of_learners(name, n_classes, importance):
 @pytest.mark.parametrize(
     ("name", "criterion", "n_classes"),
     [
-        ("lda", Criterion("ric"), 2),
-        ("knn", Criterion("ric"), 2),
-        ("linear", Criterion("ebic", 0.5, 1000), 3),
-        ("linear", Criterion("ebic", 0.5, 1000), 1),
+        ("lda", InformationCriterion("ric"), 2),
+        ("knn", InformationCriterion("ric"), 2),
+        ("linear", InformationCriterion("ebic", 0.5, 1000), 3),
+        ("linear", InformationCriterion("ebic", 0.5, 1000), 1),
     ],
 )
 def test_it_keeps_to_the_contract_where_a_criterion_judges(name, criterion, n_classes):
@@ -72,7 +73,7 @@ def test_a_learner_that_knows_no_criterion_breaks_the_contract_of_one():
             return replace(learner.fit(block, columns, iteration), losses=None)
 
     with pytest.raises(AssertionError, match="losses"):
-        check_learner(Deaf(), N_ROWS, n_columns=5, criteria=(Criterion("ric"),))
+        check_learner(Deaf(), N_ROWS, n_columns=5, criteria=(InformationCriterion("ric"),))
 
 
 @pytest.mark.parametrize(("name", "n_classes"), [("knn", 3), ("knn", 1), ("linear", 2)])

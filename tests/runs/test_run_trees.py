@@ -18,13 +18,13 @@ import srs_ooc as package
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.ensemble.feature_sensitivity import sensitivity
 from srs_ooc.ensemble.prediction import predict
+from srs_ooc.methods.prs.prs import FINAL, ParametricRandomSubspace
+from srs_ooc.methods.rase.rase import RandomSubspaceEnsemble, Votes
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_run
-from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
-from srs_ooc.samplers.rase import RandomSubspaceEnsemble, Votes
 
 # `run --save-trees`: every tree, in the order of iterations, whatever happens to the process.
 

@@ -21,7 +21,8 @@ from srs_ooc.methods.networks.weighing import (
     Targets,
     targets_text,
 )
-from srs_ooc.samplers.prs import (
+from srs_ooc.methods.held_out import Truth, make_folds
+from srs_ooc.methods.prs.prs import (
     FEATURE_NBYTES,
     FINAL,
     GROWING,
@@ -30,7 +31,6 @@ from srs_ooc.samplers.prs import (
     ParametricRandomSubspace,
     subsets_nbytes,
 )
-from srs_ooc.samplers.prs_math import Truth
 
 SETS_AN_EPOCH = 1 / 3
 """How often models are grown anew, before any epoch was seen: measured with the usual options on
@@ -266,7 +266,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         """
         rows, n = _standardised(context.rows), len(context.regulators)
         key, known = core.key_of(self.seed, core.Purpose.EDGES, context.target), np.sort(rows.order)
-        folds = core.make_folds(
+        folds = make_folds(
             np.zeros(len(known), np.int32),
             self.folds,
             core.derive(key, core.Purpose.FOLDS),

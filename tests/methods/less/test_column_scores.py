@@ -13,11 +13,9 @@ from stores import make_store
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.methods.less.leverage import Leverage, SketchedLeverage, SquaredNorm
 from srs_ooc.samplers.column_scores import (
     LARGEST,
-    Leverage,
-    SketchedLeverage,
-    SquaredNorm,
     block_columns,
     integer_weights,
     score_columns,

@@ -12,10 +12,10 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array, key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.base import SCREEN_NBYTES, SamplerContext
-from srs_ooc.samplers.held_out import HeldOutMethod, Screened, best_of
-from srs_ooc.samplers.prs import Prs
-from srs_ooc.samplers.rase import Rase
+from srs_ooc.methods.held_out import SCREEN_NBYTES, HeldOutMethod, Screened, best_of
+from srs_ooc.methods.prs.prs import Prs
+from srs_ooc.methods.rase.rase import Rase
+from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 

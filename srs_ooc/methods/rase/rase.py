@@ -13,36 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
-from srs_ooc.base.records import (
-    EBIC,
-    RIC,
-    Candidates,
-    Criterion,
-    Outcome,
-    Pages,
-    RowSplit,
-    Saved,
-    State,
-    Step,
-    Subspace,
-    n_pages,
-)
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.base.text import ceil_div
-from srs_ooc.native.numerics import log
-from srs_ooc.samplers.base import (
-    LOSS,
-    PREDICTIONS,
-    SCREEN_NBYTES,
-    Ensemble,
-    Sampler,
-    SamplerContext,
-)
-from srs_ooc.samplers.draws import draw_subsets
-from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, deal, folds_for, resample
-from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.extend import UsageError, Choice, Number, Share, Whole, exact_share, option, Candidates
+from srs_ooc.extend import Criterion, Outcome, Pages, RowSplit, Saved, State, Step, Subspace
+from srs_ooc.extend import n_pages, Purpose, derive, ceil_div, numerics, LOSS, PREDICTIONS, Ensemble
+from srs_ooc.extend import Sampler, SamplerContext, draw_subsets
+from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
+from srs_ooc.methods.held_out import deal, resample
+from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
 
@@ -92,12 +69,12 @@ class Votes:
         self.split = RowSplit(training, predicted)
         self.held_out = np.isin(predicted, validation)
         self.sums = np.zeros((len(predicted), n_classes))
-        self._n_models = 0
+        self.begin()
 
-    def begin(self) -> None:
-        """Forget the votes of an earlier round."""
-        self.sums[:] = 0.0
-        self._n_models = 0
+    def begin(self, sums: NDArray[np.float64] | float = 0.0, n_models: int = 0) -> None:
+        """Forget the votes of an earlier round; take back those of so many models, if any."""
+        self.sums[:] = sums
+        self._n_models = n_models
 
     def add(self, predictions: NDArray[np.float32]) -> None:
         """Count the votes of a model, from its (n_predicted, n_outputs) predictions."""
@@ -139,11 +116,6 @@ class Votes:
         cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
         errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
         return float(cutoffs[int(np.argmin(errors))])
-
-    def restore(self, arrays: dict[str, NDArray[Any]], n_models: int) -> None:
-        """Take back what was counted of so many models."""
-        self.sums[:] = arrays["votes"]
-        self._n_models = n_models
 
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
@@ -192,10 +164,7 @@ class RandomSubspaceEnsemble(Sampler):
         sizes = params.candidates, params.max_size
         self._batch = batch_size(*sizes, self._n_candidates, self.capacity)
         self.n_batches = ceil_div(params.candidates, self._batch)
-        self._criterion = None
-        if params.is_information:
-            gamma = float(params.ebic_gamma)
-            self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
+        self._criterion = params.judged_by(self._n_candidates)
         self.score = np.zeros(context.n_features)
         self._bettered = np.ones(n_pages(context.n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
@@ -219,7 +188,7 @@ class RandomSubspaceEnsemble(Sampler):
         if self._candidates is not None:
             members = np.searchsorted(self._candidates, members).astype(np.uint32)
         unit = 1.0 / self._params.models
-        least = floor / log(float(p)) if p > 1 else np.inf
+        least = floor / numerics.log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
         return members[heavy], counts[heavy].astype(np.int32)
 
@@ -251,17 +220,9 @@ class RandomSubspaceEnsemble(Sampler):
         self, model: int, first: int, count: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         key = derive(derive(self._key, self.round), model)
-        members, bounds = draw_subsets(
-            key,
-            first,
-            count,
-            self._params.max_size,
-            self._n_candidates,
-            self._heavy,
-            self._counts,
-            unit=1.0 / self._params.models,
-            light=float(self._params.floor) / float(self._n_candidates),
-        )
+        sizes, weights = (self._params.max_size, self._n_candidates), (self._heavy, self._counts)
+        unit, light = 1.0 / self._params.models, float(self._params.floor) / self._n_candidates
+        members, bounds = draw_subsets(key, first, count, *sizes, *weights, unit=unit, light=light)
         return members if self._candidates is None else self._candidates[members], bounds
 
     def _splits(self, model: int) -> tuple[RowSplit, ...]:
@@ -372,7 +333,7 @@ class RandomSubspaceEnsemble(Sampler):
         self._least = np.inf if facts["least"] is None else float(facts["least"])
         self.losses, self.cutoff = list(facts["losses"]), float(facts["cutoff"])
         arrays = saved.arrays
-        self._votes.restore(arrays, self._n_done if self.phase == VOTING else 0)
+        self._votes.begin(arrays["votes"], self._n_done if self.phase == VOTING else 0)
         for name, subspaces in self._lists().items():
             ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []
@@ -484,10 +445,6 @@ class Rase(HeldOutParams, HeldOutMethod):
         """Whether a criterion of the training rows chooses, and no model is fitted for it."""
         return self.criterion in (RIC, EBIC)
 
-    def n_training(self, n_rows: int) -> int:
-        """Return the rows that are not held out by share."""
-        return n_rows - round(float(self.validation_share) * n_rows)
-
     def default_subspace(self, n_candidates: int) -> int:
         """Return room for all subspaces of a model at once."""
         room = min(self.n_learnt(n_candidates), self.candidates * self.max_size)
@@ -505,12 +462,8 @@ class Rase(HeldOutParams, HeldOutMethod):
                 f"--max-size: expected at most {n_learnt} (the features learnt on), found "
                 f"{self.max_size}. Raise --screen, or lower it."
             )
-        n_training = self.n_training(n_rows)
-        if self.criterion == CROSS_VALIDATION and n_training < 2 * self.folds:
-            raise UsageError(
-                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
-                f"{n_training} rows. Choose fewer folds."
-            )
+        if self.criterion == CROSS_VALIDATION:
+            self.check_folds(n_rows)
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of eta, of kept subspaces, of batches and of votes."""
@@ -533,46 +486,42 @@ class Rase(HeldOutParams, HeldOutMethod):
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
-    @property
-    def judged_by(self) -> str:
-        """The criterion."""
-        return self.criterion
+    def judged_by(self, n_candidates: int) -> Criterion | None:
+        """Return the information criterion, where one chooses."""
+        if not self.is_information:
+            return None
+        return InformationCriterion(self.criterion, float(self.ebic_gamma), n_candidates)
+
+    def check_model(self, model: str, n_classes: int) -> None:
+        """Check that the criterion can be computed for a model."""
+        check_criterion(self.criterion, model, n_classes)
 
     def most_columns(self, subspace_size: int) -> int:
         """Return D."""
         return self.max_size
 
-    def models_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the models of an iteration, were no subspace given up."""
+    def work_each(self, n_candidates: int, subspace_size: int) -> tuple[float, float]:
+        """Return the models of an iteration, were no subspace given up, and criteria."""
         n_each = self._n_batches(n_candidates, subspace_size) + 1
         if self.is_information:
-            return 1 / n_each
+            return 1 / n_each, self.candidates / n_each
         n_splits = 1 if self.criterion == VALIDATION else self.folds
-        return (self.candidates * n_splits + 1) / n_each
-
-    def criteria_each(self, n_candidates: int, subspace_size: int) -> float:
-        """Return the subspaces that an information criterion judges."""
-        n_each = self._n_batches(n_candidates, subspace_size) + 1
-        return self.candidates / n_each if self.is_information else 0.0
+        return (self.candidates * n_splits + 1) / n_each, 0.0
 
     def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
         sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
         return ceil_div(self.candidates, batch_size(*sizes, subspace_size))
 
-    @property
-    def coverage(self) -> float:
-        """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
-        return self.models * self.candidates * (self.max_size + 1) / 2
-
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
-        said = self.no_screen(n_candidates)
-        if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
+        n_drawn = self.models * self.candidates * (self.max_size + 1) / 2  # in a round, on average
+        said, n_learnt = self.no_screen(n_candidates), self.n_learnt(n_candidates)
+        if n_learnt <= n_drawn:
             return said
-        unseen = exp(-self.coverage / n_learnt)
+        unseen = exp(-n_drawn / n_learnt)
         return (
             *said,
-            f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
+            f"--method rase: a round draws about {n_drawn:,.0f} features, fewer than the "
             f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
             "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
             "--max-size, or learn on fewer, such as --screen 1000.",
@@ -588,10 +537,6 @@ class Rase(HeldOutParams, HeldOutMethod):
             return None
         first = int(facts["best_round"]) * self.models
         return Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
-
-    def folds_of(self, context: SamplerContext) -> Folds:
-        """Return rows held out; folds of the others are dealt anew for each model."""
-        return folds_for(context, max(2, self.folds), self.validation_share)
 
     def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
         """Return what searches."""

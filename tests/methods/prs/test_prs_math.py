@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.samplers import prs_math
-from srs_ooc.samplers.prs import Prs
-from srs_ooc.samplers.prs_math import (
+from srs_ooc.methods.prs import prs_math
+from srs_ooc.methods.prs.prs import Prs
+from srs_ooc.methods.prs.prs_math import (
     LARGEST_WEIGHT,
     BernoulliSubsets,
     effective_number,

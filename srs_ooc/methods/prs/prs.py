@@ -12,14 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Number, Share, Text, Whole, exact_share, option
-from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers import prs_math
-from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler, SamplerContext
-from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, folds_for
-from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
+from srs_ooc.extend import UsageError, Number, Share, Text, Whole, exact_share, option, PAGE_ITEMS
+from srs_ooc.extend import Outcome, Pages, Saved, State, Step, Subspace, n_pages, Purpose, derive
+from srs_ooc.extend import PREDICTIONS, Ensemble, Sampler, SamplerContext
+from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
+from srs_ooc.methods.prs import prs_math
+from srs_ooc.methods.prs.prs_math import BernoulliSubsets
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
 MOST_RATIOS = 1 << 16
@@ -382,12 +380,7 @@ class DescentParams(HeldOutParams):
                 f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
                 "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
             )
-        n_training = n_rows - round(float(self.validation_share) * n_rows)
-        if n_training < 2 * self.folds:
-            raise UsageError(
-                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
-                f"{n_training} rows. Choose fewer folds."
-            )
+        self.check_folds(n_rows)
 
     def ends(self, epoch: int, best_epoch: int) -> bool:
         """Return whether learning ends after an epoch, the best one so far being known."""
@@ -526,25 +519,21 @@ class Prs(HeldOutMethod, DescentParams):
         """Return that the last models predict: their mean, or the majority of their votes."""
         return Ensemble(votes=True) if facts.get("phase") == FINAL else None
 
-    def folds_of(self, context: SamplerContext) -> Folds:
-        """Return rows held out, and folds of the others."""
-        return folds_for(context, self.folds, self.validation_share)
-
     def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
         """Return what learns the probabilities."""
-        grid, smoothness = None, float(self.smoothness)
+        grid, smoothness, may = None, float(self.smoothness), context.candidates
         if self.grid is not None and smoothness > 0:
-            may = context.candidates
             offered = np.arange(context.n_features) if may is None else may
             grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
+        truth = Truth.of(context.known, folds.training)
+        sizes = context.n_features, context.subspace_size
         return ParametricRandomSubspace(
             self,
             folds,
-            Truth.of(context.known, folds.training),
-            context.n_features,
-            context.subspace_size,
+            truth,
+            *sizes,
             context.key,
-            context.candidates,
+            may,
             grid=grid,
             smoothness=smoothness,
             score=score,

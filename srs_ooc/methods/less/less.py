@@ -6,20 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
-from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import Method, Sampler, SamplerContext
-from srs_ooc.samplers.column_scores import (
-    CODES,
-    MOST_ROWS,
-    VALUES,
-    ColumnScore,
-    Leverage,
-    SketchedLeverage,
-    SquaredNorm,
-)
-from srs_ooc.samplers.draws import GROUP, WeightedDrawing
-from srs_ooc.samplers.srs import sampler_by
+from srs_ooc.extend import Choice, Flag, Params, Whole, WordOrFile, option, Purpose, derive, Method
+from srs_ooc.extend import Sampler, SamplerContext, CODES, VALUES, ColumnScore, WeightedDrawing
+from srs_ooc.extend import sampler_by
+from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
 
 LEVERAGE, NORM = "leverage", "norm"
 SPARED = 4
@@ -69,18 +59,12 @@ class ScoreParams(Params):
             return SquaredNorm(n_rows, n_features, center=self.center)
         if self.scores != LEVERAGE:
             return None
-        exact = self.matrix == CODES
+        sizes = n_rows, n_features, self.rank
+        how = {"center": self.center, "exact": self.matrix == CODES}
         if n_rows <= MOST_ROWS:
-            return Leverage(n_rows, n_features, self.rank, center=self.center, exact=exact)
-        return SketchedLeverage(
-            n_rows,
-            n_features,
-            self.rank,
-            center=self.center,
-            power_passes=self.power_passes,
-            key=derive(key, Purpose.SKETCH),
-            exact=exact,
-        )
+            return Leverage(*sizes, **how)
+        key, power_passes = derive(key, Purpose.SKETCH), self.power_passes
+        return SketchedLeverage(*sizes, **how, power_passes=power_passes, key=key)
 
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where leverage scores sum over all directions there are: they hardly differ.
@@ -121,7 +105,7 @@ class Less(ScoreParams, Method):
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of what features are drawn by."""
-        return ceil((4 + 8 / GROUP) * n_features)
+        return WeightedDrawing.nbytes(n_features)
 
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler; it holds nothing where no relevance test is on the way."""

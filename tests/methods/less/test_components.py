@@ -12,8 +12,8 @@ from stores import make_store
 import srs_ooc as package
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.runs import weights
-from srs_ooc.runs.weights import principal_components
+from srs_ooc.methods.less import less
+from srs_ooc.methods.less.scoring import principal_components
 from srs_ooc.store.store import Store
 
 CAP = 1 << 30
@@ -76,7 +76,7 @@ def test_a_sketch_of_many_rows_is_near_them_and_the_same_again(tmp_path, monkeyp
     values, of = genotypes(300, 500, n_populations=4)
     store = make_store(tmp_path / "t.zarr", values, of)
     exact = found_of(store, 3)
-    monkeypatch.setattr(weights, "MOST_ROWS", 100)
+    monkeypatch.setattr(less, "MOST_ROWS", 100)
     found, again = found_of(store, 3), found_of(store, 3, 2 * CAP)
     assert not found.is_exact
     np.testing.assert_array_equal(found.scores, again.scores)

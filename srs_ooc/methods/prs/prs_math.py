@@ -1,20 +1,16 @@
-"""The mathematics of Parametric Random Subspace: loss, gradient, steps, draws and penalties.
+"""The mathematics of Parametric Random Subspace: gradient, steps, draws and penalties.
 
 Models are weighed so that those drawn under former probabilities count under new ones. Logarithms
 and powers are native, with the same bits on every machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.seeds import GOLDEN, derive, derive_array, mix64_array
-from srs_ooc.native.numerics import logs, powers
-from srs_ooc.trees.response import Response
+from srs_ooc.extend import UsageError, derive, derive_array, numerics
 
 # Steps of Parametric Random Subspace: Adam on the projected gradient, and the set beta lies in.
 
@@ -165,10 +161,10 @@ def log_ratios(
     Returns
     -------
     total : float
-        Sum over all features of ``log((1 - beta) / (1 - alpha))``.
+        Sum over all features of ``numerics.log((1 - beta) / (1 - alpha))``.
     terms : float64 (p,)
         What each feature of a subset adds to it:
-        ``log(beta / alpha) - log((1 - beta) / (1 - alpha))``.
+        ``numerics.log(beta / alpha) - numerics.log((1 - beta) / (1 - alpha))``.
     """
     terms, total = np.empty(len(beta)), 0.0
     for start in range(0, len(beta), _PIECE):
@@ -180,7 +176,7 @@ def log_ratios(
 
 
 def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    return logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
+    return numerics.logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
 
 
 def weights_by(
@@ -191,7 +187,7 @@ def weights_by(
     sums = np.zeros(n_subsets)
     for features, owners in subsets:
         sums += np.bincount(owners, terms[features], n_subsets)
-    return np.minimum(powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
+    return np.minimum(numerics.powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
 
 
 def effective_number(weights: NDArray[np.float64]) -> float:
@@ -303,19 +299,22 @@ class BernoulliSubsets:
     def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
         key = derive(derive(self._key, fold), t)
         for attempt in range(first_attempt, _MOST_DRAWS):
-            features = self._draw(derive(key, attempt))
+            (features,) = self._draw([derive(key, attempt)])
             if len(features) <= self._capacity:
                 return features
         return features[: self._capacity]  # only where the probabilities are out of bounds
 
-    def _draw(self, key: int) -> NDArray[np.uint32]:
-        found = []
+    def _draw(self, keys: list[int]) -> list[NDArray[np.uint32]]:
+        """Return the subset of each key."""
+        found: list[list[NDArray[np.intp]]] = [[] for _ in keys]
+        each = np.array(keys, np.uint64)[:, None]
         for start in range(0, len(self._alpha), _PIECE):
             alpha = self._alpha[start : start + _PIECE]
             words = np.arange(start, start + len(alpha), dtype=np.uint64)
-            uniform = (derive_array(key, words) >> _LOW_BITS).astype(np.float64) * _UNIT
-            found.append(start + np.flatnonzero(uniform < alpha))
-        return np.concatenate(found).astype(np.uint32)
+            uniform = (derive_array(each, words) >> _LOW_BITS).astype(np.float64) * _UNIT
+            for own, is_held in zip(found, uniform < alpha, strict=True):
+                own.append(start + np.flatnonzero(is_held))
+        return [np.concatenate(own).astype(np.uint32) for own in found]
 
     def of_fold(self, fold: int) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the subsets of a fold, in pieces; see :data:`Subsets`."""
@@ -330,99 +329,17 @@ class BernoulliSubsets:
 
     def _draw_fold(self, fold: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Draw all subsets of a fold, as many together as a piece has room for."""
-        n_features, found = len(self._alpha), []
-        together = max(1, _PIECE // n_features)
+        key, found = derive(self._key, fold), []
+        together = max(1, _PIECE // len(self._alpha))
         for start in range(0, self._n_models, together):
-            found += self._draw_some(fold, range(start, min(start + together, self._n_models)))
+            numbers = range(start, min(start + together, self._n_models))
+            drawn = self._draw([derive(derive(key, t), 0) for t in numbers])
+            found += [
+                features if len(features) <= self._capacity else self._drawn(fold, t, 1)
+                for t, features in zip(numbers, drawn, strict=True)
+            ]
         sizes = [len(features) for features in found]
         return np.concatenate(found), np.repeat(np.arange(self._n_models), sizes)
-
-    def _draw_some(self, fold: int, numbers: range) -> list[NDArray[np.uint32]]:
-        if len(self._alpha) > _PIECE:
-            return [self._drawn(fold, t) for t in numbers]
-        key = derive(self._key, fold)
-        keys = np.array([derive(derive(key, t), 0) for t in numbers], np.uint64)
-        mixed = mix64_array(np.arange(len(self._alpha), dtype=np.uint64) + np.uint64(GOLDEN))
-        hashes = mix64_array(keys[:, None] + mixed)  # derive_array of each key
-        is_held = (hashes >> _LOW_BITS).astype(np.float64) * _UNIT < self._alpha
-        found = [np.flatnonzero(held).astype(np.uint32) for held in is_held]
-        return [
-            features if len(features) <= self._capacity else self._drawn(fold, t, 1)
-            for t, features in zip(numbers, found, strict=True)
-        ]
-
-
-# What Parametric Random Subspace minimises: the loss of the mean prediction of its models.
-
-LEAST_SHARE = 1e-6
-"""Least share of the true class, so that its logarithm is finite."""
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What the rows of a run are, for the loss.
-
-    A model's *vote* for a row is the number that its loss depends on: 1 where it says the row's
-    class (the likeliest, of equal ones the first) and 0 elsewhere, as the models at the end vote;
-    or the predicted number less the mean of the training rows. Expectations under new
-    probabilities are (1/T) sum of w f, so what is centred does not depend on the sum of w.
-
-    Attributes
-    ----------
-    labels : int32 (n_rows,)
-        Class codes.
-    numbers : float64 (n_rows,) or None
-        The target less its mean, in a regression; in the units of the response.
-    weights : float64 (n_rows,)
-        Of the rows.
-    mean : float
-        What is taken from predicted numbers, whose zero is the response's center.
-    """
-
-    labels: NDArray[np.int32]
-    numbers: NDArray[np.float64] | None
-    weights: NDArray[np.float64]
-    mean: float
-
-    @staticmethod
-    def of(response: Response, training: NDArray[np.int32]) -> "Truth":
-        """Return the truth of a response, centred by the mean of the ``training`` rows."""
-        weights = response.weights
-        if response.scale is None:
-            return Truth(response.labels, None, weights, 0.0)
-        numbers = response.channels[-1] / weights / response.scale
-        some = weights[training]
-        mean = float((some * numbers[training]).sum()) / float(some.sum())
-        return Truth(response.labels, numbers - mean, weights, mean)
-
-    def votes(
-        self, predictions: NDArray[np.float32], rows: NDArray[np.int32]
-    ) -> NDArray[np.float32]:
-        """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
-        if self.numbers is not None:
-            numbers = predictions[:, 0].astype(np.float64) - self.mean
-            return numbers.astype(np.float32)
-        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
-        return right.astype(np.float32)
-
-    def slopes(
-        self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
-        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
-        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
-        if self.numbers is not None:
-            slopes = 2.0 * (mean_votes - self.numbers[rows])
-        weights *= slopes
-        return weights
-
-    def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
-        """Return the mean loss of ``rows``: squared error, or cross-entropy."""
-        weights = self.weights[rows] / self.weights[rows].sum()
-        if self.numbers is not None:
-            errors = mean_votes - self.numbers[rows]
-            return float((weights * (errors * errors)).sum())
-        return -float((weights * logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())
 
 
 # Features on a grid, such as pixels: how much neighbours' probabilities differ.

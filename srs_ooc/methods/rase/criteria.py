@@ -1,15 +1,13 @@
 """Information criteria of subspaces: which goes with which model, and how all are judged."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import EBIC, RIC, Candidates
-from srs_ooc.learners.models import TREE, Target, path_of
-from srs_ooc.native.numerics import log, logs, powers, products
+from srs_ooc.extend import Candidates, UsageError, numerics, path_of
 
 # Second moments of many small sets of columns, and what follows from them by elimination.
 
@@ -41,7 +39,7 @@ def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
     whole: Table | None = None
     if n_columns <= n_rows and n_columns**2 <= _WHOLE_IS_CHEAPER * n_pairs:
         rows = np.ascontiguousarray(table.T)
-        whole = products(rows, rows) * scale
+        whole = numerics.products(rows, rows) * scale
 
     def of(places: Places) -> Table:
         if whole is not None:
@@ -230,7 +228,7 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
     """
     shares = truth.mean(axis=1)
     coefficients = np.zeros((len(design), len(truth) - 1, design.shape[1]))
-    coefficients[:, :, 0] = logs(shares[1:] / shares[0])
+    coefficients[:, :, 0] = numerics.logs(shares[1:] / shares[0])
     deviance = np.empty(len(design))
     going = np.arange(len(design))
     fits = (design, coefficients, *_said(design, coefficients, truth))
@@ -267,7 +265,7 @@ def _said(
     for column in range(design.shape[1]):
         scores[:, 1:] += coefficients[:, :, column, None] * design[:, None, column]
     scores -= scores.max(axis=1, keepdims=True)
-    scores -= logs(powers(scores).sum(axis=1, keepdims=True))
+    scores -= numerics.logs(numerics.powers(scores).sum(axis=1, keepdims=True))
     return scores, -2.0 * (scores * truth).reshape(len(scores), -1).sum(axis=1)
 
 
@@ -293,7 +291,7 @@ def _stepped(
 
 def _newton_step(design: Table, log_shares: Table, truth: Table) -> Table:
     """Return the Newton step of each; float64 (k, n_classes - 1, c)."""
-    shares = powers(log_shares[:, 1:])
+    shares = numerics.powers(log_shares[:, 1:])
     k, c, _ = design.shape
     n_free = shares.shape[1]
     gradient = row_products(truth[1:] - shares, design)
@@ -319,7 +317,7 @@ LEAST_RESIDUAL = 1e-12
 
 def ratio_penalty(n_rows: int) -> float:
     """Return c_n = log log n / sqrt n, Tian and Feng's weight of a degree of freedom."""
-    return log(log(float(max(n_rows, 3)))) / sqrt(n_rows)
+    return numerics.log(numerics.log(float(max(n_rows, 3)))) / sqrt(n_rows)
 
 
 def linear_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
@@ -374,7 +372,7 @@ def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
         pivots, distances = zip(*(eliminated(own, apart, 0.0) for own in moments), strict=True)
         found = np.full(len(places), np.inf)
         regular = np.flatnonzero((np.concatenate(pivots, axis=1) > SINGULAR).all(axis=1))
-        log_pivots = [logs(own[regular]).sum(axis=1) for own in pivots]
+        log_pivots = [numerics.logs(own[regular]).sum(axis=1) for own in pivots]
         total = np.full(len(regular), penalty * d * (d + 3) / 2)
         for own, other in ((0, 1), (1, 0)):
             a, b = moments[own][regular], moments[other][regular]
@@ -412,7 +410,7 @@ def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -
 
     def of(places: Places) -> Table:
         pivots, left = eliminated(products_of(places), with_target[places], 1.0)
-        left = logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * log(spread)
+        left = numerics.logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * numerics.log(spread)
         return _unless_singular(pivots, n_rows * left + each * places.shape[1])
 
     return of_all(sets, of, table, n_rows - 2)
@@ -477,7 +475,8 @@ def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     within, across = _kth(own, own, k), _kth(own, other, k - 1)
     if not (within.all() and across.all()):
         return np.nan
-    return float(d * (logs(across) - logs(within)).mean() / 2 + log(len(other) / (n_own - 1)))
+    apart = (numerics.logs(across) - numerics.logs(within)).mean() / 2
+    return float(d * apart + numerics.log(len(other) / (n_own - 1)))
 
 
 def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -498,6 +497,8 @@ _RATIOS: dict[str, Callable[[Table, Places, Candidates], Table]] = {
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": quadratic_ratio,
     "sklearn.neighbors.KNeighborsClassifier": neighbour_ratio,
 }
+RIC, EBIC = "ric", "ebic"
+"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
 _LIKELIHOODS = {
     False: ("sklearn.linear_model.LogisticRegression",),
     True: ("sklearn.linear_model.Ridge", "sklearn.linear_model.LinearRegression"),
@@ -522,7 +523,7 @@ def check_criterion(criterion: str, model: str, n_classes: int) -> None:
     UsageError
         If it cannot.
     """
-    path = model if model == TREE else path_of(model, is_regression=n_classes == 1)
+    path = path_of(model, is_regression=n_classes == 1)
     if criterion == RIC:
         if n_classes != 2:
             found = "a regression" if n_classes == 1 else f"{n_classes} classes"
@@ -548,37 +549,43 @@ def _wrong_model(criterion: str, expected: str, model: str) -> UsageError:
     )
 
 
-def judged(sets: Candidates, model: str, target: Target, columns: Table, fitted: Places) -> Table:
-    """Return the criterion of many sets of columns; float64 (n_sets,).
+@dataclass(frozen=True)
+class InformationCriterion:
+    """What judges sets of columns by the rows that there are to fit on.
 
-    Infinite where it cannot be computed: too many columns for the rows, columns that are constant,
-    that determine one another, or that have no variance within a class.
-
-    Parameters
+    Attributes
     ----------
-    sets : Candidates
-        Sets of the columns, and which criterion.
-    model : str
-        Short name or import path, one that :func:`check_criterion` accepts.
-    target : Target
-        Of all rows.
-    columns : float64 (n_fitted, n_columns)
-        The rows to judge by, standardised; 0 where missing.
-    fitted : int (n_fitted,)
-        Which they are.
+    name : {'ric', 'ebic'}
+        Which.
+    gamma : float
+        Weight of the number of subspaces of a size, in ``ebic``.
+    n_features : int
+        p: features that may be drawn.
     """
-    table, known = np.ascontiguousarray(columns.T), target.values[fitted]
-    if bool((known == known[0]).all()):
-        return np.full(len(sets.bounds) - 1, np.inf)
-    criterion = sets.criterion
-    assert criterion is not None, "asked for by the caller"
-    each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
-    if criterion.name == RIC:
-        ratio = _RATIOS[path_of(model, is_regression=False)]
-        losses = ratio(table, known.astype(np.intp), sets)
-    elif target.is_regression:
-        losses = least_squares(table, known.astype(np.float64), sets, each)
-    else:
-        losses = logistic(table, known.astype(np.intp), sets, each)
-    losses[np.isnan(losses)] = np.inf
-    return losses
+
+    name: str
+    gamma: float = 0.0
+    n_features: int = 1
+
+    def losses(
+        self, sets: Candidates, columns: Table, known: NDArray[np.int32 | np.float64], model: str
+    ) -> Table:
+        """Return the criterion of many sets of columns; float64 (n_sets,).
+
+        Infinite where it cannot be computed: too many columns for the rows, columns that are
+        constant, that determine one another, or that have no variance within a class. Parameters
+        are those of :class:`srs_ooc.extend.Criterion`, of a model that :func:`check_criterion`
+        accepts.
+        """
+        if bool((known == known[0]).all()):
+            return np.full(len(sets.bounds) - 1, np.inf)
+        table, n_rows = np.ascontiguousarray(columns.T), float(len(known))
+        each = numerics.log(n_rows) + 2 * self.gamma * numerics.log(float(self.n_features))
+        if self.name == RIC:
+            losses = _RATIOS[model](table, known.astype(np.intp), sets)
+        elif model in _LIKELIHOODS[True]:
+            losses = least_squares(table, known.astype(np.float64), sets, each)
+        else:
+            losses = logistic(table, known.astype(np.intp), sets, each)
+        losses[np.isnan(losses)] = np.inf
+        return losses

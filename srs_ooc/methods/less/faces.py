@@ -1,38 +1,84 @@
-"""``srs-ooc scores`` and ``components``: of a table by itself, without target and trees."""
+"""Scores and components of a table by itself: ``srs-ooc scores``, ``components``, the call."""
 
 import csv
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
-from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.files import check_free, explained, published_file
-from srs_ooc.base.options import Whole
-from srs_ooc.base.records import Step
-from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    FILE,
-    MEMORY_OPTION,
-    PROGRESS_OPTIONS,
-    RECORD_OPTIONS,
-    STORE,
-    echo_json,
-    say,
-    with_options,
-    write_records,
-)
-from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
-from srs_ooc.results.live import RunProgress
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.weights import ScoreRecord, principal_components, score_table
-from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.store.opening import open_store
+from srs_ooc.extend import process_nbytes, check_free, explained, published_file
+from srs_ooc.extend import check_kind, frame_of, Whole, check_known, whole_given, MB, counted
+from srs_ooc.extend import FILE, MEMORY_OPTION, PROGRESS_OPTIONS, RECORD_OPTIONS, STORE, echo_json
+from srs_ooc.extend import say, with_options, write_records, TABLE_OPTIONS, option_of, Progress
+from srs_ooc.extend import RunProgress, interruptible, NamesOrFile, Request, asked_in_python
+from srs_ooc.extend import Options, StoreOrPath, store_of
+from srs_ooc.methods.less.less import ScoreParams
+from srs_ooc.methods.less.scoring import ScoreRecord, principal_components, score_table
 
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
+
+
+def scores(
+    store: StoreOrPath,
+    kind: str = "pandas",
+    *,
+    top: int | None = None,
+    seed: int = 0,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    exclude_missing: bool = False,
+    memory_mb: int = 512,
+    progress: Progress = None,
+    **options: Any,
+) -> Any:
+    """Score the columns of a store by themselves, as ``method="less"`` would draw them.
+
+    The same as ``srs-ooc scores``. The target is not looked at.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store.
+    kind : {'pandas', 'polars', 'records'}
+        A DataFrame, or a list of dicts.
+    top : int, optional
+        Only the first so many.
+    seed : int
+        What the passes over many rows draw by chance follows from it.
+    rows, exclude, exclude_missing
+        As for :func:`srs_ooc.run`.
+    memory_mb : int
+        Cap on growth of the process, in MB of 10^6 bytes.
+    progress
+        As for :func:`srs_ooc.run`.
+    **options
+        ``scores`` (``leverage`` or ``norm``), ``rank``, ``center``, ``matrix``, ``power_passes``:
+        see ``srs-ooc scores --help``.
+
+    Returns
+    -------
+    DataFrame or list of dict
+        ``rank``, ``name``, ``score``, ``share``, highest score first.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with asked_in_python(exclude=exclude, rows=rows) as files:
+        check_kind(kind)
+        check_known(options, ScoreParams.options(), "scores")
+        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
+        key = Whole(0, 2**64 - 1).canonical("seed", seed)
+        request = Request(
+            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
+        )
+        with interruptible(progress) as watch:
+            found = score_table(store_of(store), params, request, watch, key=key)
+        assert found is not None, "it was not stopped"
+        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
 
 
 @click.command("scores")
@@ -43,7 +89,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
               "chance.")  # fmt: skip
 @with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, *PROGRESS_OPTIONS])
 def scores_command(
-    store: Place,
+    store: StoreOrPath,
     seed: int,
     exclude_file: Path | None,
     exclude_missing: bool,
@@ -68,21 +114,16 @@ def scores_command(
     process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
-    opened = open_store(store)
+    opened = store_of(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
     with RunProgress(memory_mb, shows) as progress:
-        notes, goes_on = partial(say, err=True), partial(_goes_on, progress)
-        records = score_table(opened, params, request, goes_on, key=key, note=notes)
+        note = partial(say, err=True)
+        records = score_table(opened, params, request, progress.show, key=key, note=note)
     assert records is not None, "it was not stopped"
     features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
     form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
     write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
-
-
-def _goes_on(progress: RunProgress, step: Step) -> bool:
-    progress.show(step)
-    return True
 
 
 @click.command("components")
@@ -94,7 +135,7 @@ def _goes_on(progress: RunProgress, step: Step) -> bool:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @with_options([MEMORY_OPTION, *PROGRESS_OPTIONS])
 def components_command(
-    store: Place, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
+    store: StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
 ) -> None:
     """Compute principal components of the rows of STORE over all its features: ancestry, batches.
 
@@ -118,10 +159,10 @@ def components_command(
     """
     process_nbytes()  # of the program alone, before there is work
     check_free(out)
-    opened = open_store(store)
+    opened = store_of(store)
     opened.check_files()
     with RunProgress(memory_mb, shows) as progress:
-        found = principal_components(opened, k, memory_mb * MB, partial(_goes_on, progress))
+        found = principal_components(opened, k, memory_mb * MB, progress.show)
     assert found is not None, "it was not stopped"
     shares, n_rows = found.shares.tolist(), opened.n_rows
     titles = [f"PC{i + 1}" for i in range(k)]

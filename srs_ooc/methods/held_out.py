@@ -11,27 +11,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Params, Share, Whole, option
-from srs_ooc.base.records import (
-    Outcome,
-    Pages,
-    RowSplit,
-    Saved,
-    State,
-    Step,
-    Subspace,
-    n_pages,
-    touch,
-)
-from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
-from srs_ooc.base.text import ceil_div
-from srs_ooc.evidence.tally import largest, mean_importance
-from srs_ooc.samplers.base import IMPORTANCE, Method, Sampler, SamplerContext
-from srs_ooc.samplers.draws import Drawing
+from srs_ooc.extend import UsageError, Params, Share, Whole, option, Outcome, Pages, RowSplit, Saved
+from srs_ooc.extend import State, Step, Subspace, n_pages, touch, Purpose, derive, derive_array
+from srs_ooc.extend import scale_below, ceil_div, largest, mean_importance, numerics, IMPORTANCE
+from srs_ooc.extend import Method, Sampler, SamplerContext, Drawing, Response
 
 # A screen before a method: it learns on the features that random subspaces rank first.
 
+SCREEN_NBYTES = 12
+"""Bytes a feature of a screen before a method: its score, and its place where some are excluded."""
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
 _SCORE = "score_of_chosen"
@@ -107,12 +95,23 @@ class HeldOutMethod(Method):
         size = min(subspace_size, self.screen_size(n_candidates))
         return ceil_div(self.screen_draws * n_candidates, size) if size else 0
 
+    def behind_screen(
+        self, n_candidates: int, subspace_size: int
+    ) -> tuple[int, int, int, Self] | None:
+        """Return the trees of the screen, and their size; the features learnt on, and how."""
+        if not self.screens(n_candidates):
+            return None
+        size = min(subspace_size, self.screen_size(n_candidates))
+        n_trees = self.n_screen_trees(n_candidates, subspace_size)
+        return n_trees, size, self.n_learnt(n_candidates), replace(self, screen=None)
+
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler, behind a screen where that leaves features out."""
         folds = self.folds_of(context)
-        if self.screens(context.n_candidates):
-            return Screened(self, context, folds.training)
-        return self.learn(context, folds)
+        screen = self.behind_screen(context.n_candidates, context.subspace_size)
+        if screen is None:
+            return self.learn(context, folds)
+        return Screened(self, context, folds.training, *screen[:3])
 
     def learn(self, context: SamplerContext, folds: "Folds", score: str = "score") -> Sampler:
         """Return what learns on all the features of ``context``.
@@ -122,8 +121,11 @@ class HeldOutMethod(Method):
         raise NotImplementedError
 
     def folds_of(self, context: SamplerContext) -> "Folds":
-        """Return the folds of a run's rows; :func:`folds_for` makes them."""
-        raise NotImplementedError
+        """Return rows held out, and folds of the others, as even in each class as can be."""
+        assert isinstance(self, HeldOutParams), "a method has the options of both"
+        key, share = derive(context.key, Purpose.FOLDS), float(self.validation_share)
+        labels, n_folds, held = context.known.labels, max(2, self.folds), context.validation
+        return make_folds(labels, n_folds, key, share=share, validation=held)
 
 
 class Screened(Sampler):
@@ -141,18 +143,23 @@ class Screened(Sampler):
         What the method would be made for, were there no screen.
     rows : int32 (n,)
         Rows that trees are grown on, ascending: none that is held out.
+    n_trees, size, count : int
+        Trees of the screen, the features of each, and how many are then learnt on.
     """
 
     def __init__(
-        self, method: HeldOutMethod, context: SamplerContext, rows: NDArray[np.int32]
+        self,
+        method: HeldOutMethod,
+        context: SamplerContext,
+        rows: NDArray[np.int32],
+        n_trees: int,
+        size: int,
+        count: int,
     ) -> None:
-        p, self.capacity = context.n_candidates, context.subspace_size
-        self._how, self._context = method, context
-        self._count = method.n_learnt(p)
-        self._n_trees = method.n_screen_trees(p, self.capacity)
+        self.capacity, self._how, self._context = context.subspace_size, method, context
+        self._count, self._n_trees = count, n_trees
         self._split = RowSplit(rows, rows[:0])
-        size = min(self.capacity, method.screen_size(p))
-        self._drawing = Drawing(p, size, "0", context.candidates)
+        self._drawing = Drawing(context.n_candidates, size, "0", context.candidates)
         self._score = np.zeros(context.n_features)
         self._scored = np.ones(n_pages(context.n_features), np.bool_)
         self._n_grown = 0
@@ -161,13 +168,8 @@ class Screened(Sampler):
         self.name, self.needs = method.ranks_by, method.needs | {IMPORTANCE}
 
     def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
-        count = len(chosen)
-        context = replace(
-            self._context,
-            n_features=count,
-            candidates=None,
-            subspace_size=min(self.capacity, count),
-        )
+        count, q = len(chosen), min(self.capacity, len(chosen))
+        context = replace(self._context, n_features=count, candidates=None, subspace_size=q)
         folds = self._how.folds_of(context)
         self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
         return self._method
@@ -403,13 +405,87 @@ class HeldOutParams(Params):
         named = {"validation_share": "0"} if "validation" in given else {}
         return super().settle(dict(given) | named, table)
 
+    def n_training(self, n_rows: int) -> int:
+        """Return the rows that are not held out by share."""
+        return n_rows - round(float(self.validation_share) * n_rows)
 
-def folds_for(context: SamplerContext, n_folds: int, validation_share: str) -> Folds:
-    """Return the folds of a run's rows, as even in each class as can be."""
-    return make_folds(
-        context.known.labels,
-        n_folds,
-        derive(context.key, Purpose.FOLDS),
-        share=float(validation_share),
-        validation=context.validation,
-    )
+    def check_folds(self, n_rows: int) -> None:
+        """Check that each fold has rows."""
+        if (n_training := self.n_training(n_rows)) < 2 * self.folds:
+            raise UsageError(
+                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"{n_training} rows. Choose fewer folds."
+            )
+
+
+# The loss of the mean prediction of models, or of their votes.
+
+LEAST_SHARE = 1e-6
+"""Least share of the true class, so that its logarithm is finite."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the rows of a run are, for the loss.
+
+    A model's *vote* for a row is the number that its loss depends on: 1 where it says the row's
+    class (the likeliest, of equal ones the first) and 0 elsewhere, as the models at the end vote;
+    or the predicted number less the mean of the training rows. Expectations under new
+    probabilities are (1/T) sum of w f, so what is centred does not depend on the sum of w.
+
+    Attributes
+    ----------
+    labels : int32 (n_rows,)
+        Class codes.
+    numbers : float64 (n_rows,) or None
+        The target less its mean, in a regression; in the units of the response.
+    weights : float64 (n_rows,)
+        Of the rows.
+    mean : float
+        What is taken from predicted numbers, whose zero is the response's center.
+    """
+
+    labels: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+    weights: NDArray[np.float64]
+    mean: float
+
+    @staticmethod
+    def of(response: Response, training: NDArray[np.int32]) -> "Truth":
+        """Return the truth of a response, centred by the mean of the ``training`` rows."""
+        weights = response.weights
+        if response.scale is None:
+            return Truth(response.labels, None, weights, 0.0)
+        numbers = response.channels[-1] / weights / response.scale
+        some = weights[training]
+        mean = float((some * numbers[training]).sum()) / float(some.sum())
+        return Truth(response.labels, numbers - mean, weights, mean)
+
+    def votes(
+        self, predictions: NDArray[np.float32], rows: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
+        if self.numbers is not None:
+            numbers = predictions[:, 0].astype(np.float64) - self.mean
+            return numbers.astype(np.float32)
+        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
+        return right.astype(np.float32)
+
+    def slopes(
+        self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
+        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
+        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
+        if self.numbers is not None:
+            slopes = 2.0 * (mean_votes - self.numbers[rows])
+        weights *= slopes
+        return weights
+
+    def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
+        """Return the mean loss of ``rows``: squared error, or cross-entropy."""
+        weights = self.weights[rows] / self.weights[rows].sum()
+        if self.numbers is not None:
+            errors = mean_votes - self.numbers[rows]
+            return float((weights * (errors * errors)).sum())
+        return -float((weights * numerics.logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())

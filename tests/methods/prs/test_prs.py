@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array
-from srs_ooc.samplers.held_out import make_folds
-from srs_ooc.samplers.prs import FINAL, DescentParams, ParametricRandomSubspace, Prs, largest_mean
-from srs_ooc.samplers.prs_math import BOUND, Truth, effective_number, feasible
+from srs_ooc.methods.held_out import Truth, make_folds
+from srs_ooc.methods.prs.prs import (
+    FINAL,
+    DescentParams,
+    ParametricRandomSubspace,
+    Prs,
+    largest_mean,
+)
+from srs_ooc.methods.prs.prs_math import BOUND, effective_number, feasible
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Criterion, Outcome
+from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import below, derive
-from srs_ooc.samplers.draws import draw_subsets
-from srs_ooc.samplers.held_out import resample
-from srs_ooc.samplers.prs_math import Truth
-from srs_ooc.samplers.rase import (
+from srs_ooc.methods.held_out import Truth, resample
+from srs_ooc.methods.rase.criteria import InformationCriterion
+from srs_ooc.methods.rase.rase import (
     OVER,
     SEARCHING,
     TRAINING,
@@ -23,6 +22,7 @@ from srs_ooc.samplers.rase import (
     Votes,
     eta,
 )
+from srs_ooc.samplers.draws import draw_subsets
 from srs_ooc.testing import _Work, check_sampler
 from srs_ooc.trees.response import Response
 
@@ -251,10 +251,10 @@ def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models()
     assert isinstance(work.sampler, RandomSubspaceEnsemble)
     assert len(split.fitted) == round(0.8 * len(work.sampler._strata))
     assert len(split.predicted) == 0
-    assert candidates.criterion == Criterion("ebic", 0.5, 400)
+    assert candidates.criterion == InformationCriterion("ebic", 0.5, 400)
     # Three batches of two, then a model.
-    assert (params.models_each(400, 9), params.criteria_each(400, 9)) == (1 / 4, 6 / 4)
-    assert (settled().models_each(400, 9), settled().criteria_each(400, 9)) == ((6 * 3 + 1) / 4, 0)
+    assert params.work_each(400, 9) == (1 / 4, 6 / 4)
+    assert settled().work_each(400, 9) == ((6 * 3 + 1) / 4, 0)
     assert params.most_columns(9) == 4
 
 
@@ -281,7 +281,6 @@ def test_by_default_d_is_the_root_of_the_rows_that_are_not_held_out():
 
 def test_above_its_coverage_it_says_how_many_features_are_never_seen():
     params = Rase.settle({"max_size": 17}, TABLE)
-    assert params.coverage == 450_000
     assert params.notes(100, 450_000) == ()
     assert "37%" in params.notes(100, 450_001)[0]
     assert "450,000" in params.notes(100, 650_000)[0]

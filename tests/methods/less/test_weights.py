@@ -7,6 +7,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.methods.less.less import ScoreParams
 from srs_ooc.runs.inputs import WEIGHTS
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
@@ -14,7 +15,6 @@ from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.weights import STAGE, Weights
-from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store
 
 N_FEATURES = 400
@@ -94,7 +94,7 @@ def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judg
 def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch):
     run = tmp_path / "a.run"
     before = work(store, run, Request(options(), iterations=50))
-    monkeypatch.setattr("srs_ooc.runs.weights.scores_of", None)
+    monkeypatch.setattr("srs_ooc.runs.weights.Scoring.scores", None)
     after = work(store, run, Request(options(), iterations=80))
     np.testing.assert_array_equal(before["weights"], after["weights"])
 

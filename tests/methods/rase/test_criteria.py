@@ -10,21 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Candidates, Criterion, Iteration, RowSplit, Subspace
-from srs_ooc.learners import criteria as moments
-from srs_ooc.learners.criteria import check_criterion, deviances, judged
+from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import TREE_MODEL, Target
+from srs_ooc.learners.models import TREE_MODEL, Target, path_of
 from srs_ooc.learners.tree_learner import Columns
+from srs_ooc.methods.rase import criteria as moments
+from srs_ooc.methods.rase.criteria import InformationCriterion, check_criterion, deviances
 from srs_ooc.trees.block import Block
 
-RIC, EBIC = Criterion("ric"), Criterion("ebic", 0.5, 400)
+RIC, EBIC = InformationCriterion("ric"), InformationCriterion("ebic", 0.5, 400)
 SUBSETS = [[0], [3], [0, 1], [2, 4], [1, 3, 5], [0, 2, 3, 4]]
 
 
 def sets_of(subsets, criterion):
     bounds = np.cumsum([0, *(len(own) for own in subsets)])
     return Candidates(np.concatenate(subsets).astype(np.int32), bounds, (), criterion)
+
+
+def judged(sets, model, target, columns, rows):
+    path = path_of(model, is_regression=target.is_regression)
+    return sets.criterion.losses(sets, columns, target.values[rows], path)
 
 
 def criteria(criterion, model, x, y, n_classes, subsets=SUBSETS):

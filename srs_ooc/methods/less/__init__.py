@@ -1,0 +1,1 @@
+"""LESS: features drawn by scores of their columns, and these scores by themselves."""

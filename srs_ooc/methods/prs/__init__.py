@@ -1,0 +1,1 @@
+"""Parametric Random Subspace: each feature's probability is learnt by descent."""

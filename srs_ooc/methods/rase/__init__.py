@@ -1,0 +1,1 @@
+"""Random Subspace Ensemble, and the criteria that judge its subspaces."""
