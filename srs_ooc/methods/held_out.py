@@ -11,10 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import UsageError, Params, Share, Whole, option, Outcome, Pages, RowSplit, Saved
-from srs_ooc.extend import State, Step, Subspace, n_pages, touch, Purpose, derive, derive_array
-from srs_ooc.extend import scale_below, ceil_div, largest, mean_importance, numerics, IMPORTANCE
-from srs_ooc.extend import Method, Sampler, SamplerContext, Drawing, Response
+import srs_ooc.extend as core
 
 # A screen before a method: it learns on the features that random subspaces rank first.
 
@@ -27,7 +24,7 @@ _SCORE = "score_of_chosen"
 _NONE = np.zeros(0, np.uint32)
 
 
-class HeldOutMethod(Method):
+class HeldOutMethod(core.Method):
     """A method that learns from rows held out, on all features or those that a screen ranks first.
 
     Without ``screen`` all features are learnt on. Its sampler has a large array ``score`` of the
@@ -39,15 +36,15 @@ class HeldOutMethod(Method):
     any_model = splits_rows = True
     needs: ClassVar[frozenset[str]]
     """What its sampler must learn of each subspace."""
-    screen: int | None = option(
-        Whole(1),
+    screen: int | None = core.option(
+        core.Whole(1),
         "Learn on N features only: those that trees on random subspaces rank first. These trees "
         "are grown on the rows that are not held out.",
         default_text="no screen: all features",
         metavar="N",
     )
-    screen_draws: int = option(
-        Whole(1, 100_000),
+    screen_draws: int = core.option(
+        core.Whole(1, 100_000),
         "With --screen: in how many subspaces each feature is, on average.",
         default=100,
         metavar="N",
@@ -58,12 +55,12 @@ class HeldOutMethod(Method):
         """Settle the options; only trees tell what a feature of a subspace is worth."""
         params = super().settle(given, table)
         if params.screen is None and "screen_draws" in given:
-            raise UsageError(
+            raise core.UsageError(
                 "--screen-draws: expected with --screen, found none. Leave it out, or say how many "
                 "features are learnt on."
             )
         if params.screen is not None and given.get("model", "tree") != "tree":
-            raise UsageError(
+            raise core.UsageError(
                 f"--screen: expected with --model tree, found {given['model']}. Rank the features "
                 "by another run, and leave out those at the end with --exclude."
             )
@@ -88,12 +85,12 @@ class HeldOutMethod(Method):
 
     def screen_size(self, n_candidates: int) -> int:
         """Return the features of a subspace of the screen, unless q is less; 0 without one."""
-        return ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
+        return core.ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
 
     def n_screen_trees(self, n_candidates: int, subspace_size: int) -> int:
         """Return the trees of the screen; 0 without one."""
         size = min(subspace_size, self.screen_size(n_candidates))
-        return ceil_div(self.screen_draws * n_candidates, size) if size else 0
+        return core.ceil_div(self.screen_draws * n_candidates, size) if size else 0
 
     def behind_screen(
         self, n_candidates: int, subspace_size: int
@@ -105,7 +102,7 @@ class HeldOutMethod(Method):
         n_trees = self.n_screen_trees(n_candidates, subspace_size)
         return n_trees, size, self.n_learnt(n_candidates), replace(self, screen=None)
 
-    def make(self, context: SamplerContext) -> Sampler:
+    def make(self, context: core.SamplerContext) -> core.Sampler:
         """Return the sampler, behind a screen where that leaves features out."""
         folds = self.folds_of(context)
         screen = self.behind_screen(context.n_candidates, context.subspace_size)
@@ -113,22 +110,24 @@ class HeldOutMethod(Method):
             return self.learn(context, folds)
         return Screened(self, context, folds.training, *screen[:3])
 
-    def learn(self, context: SamplerContext, folds: "Folds", score: str = "score") -> Sampler:
+    def learn(
+        self, context: core.SamplerContext, folds: "Folds", score: str = "score"
+    ) -> core.Sampler:
         """Return what learns on all the features of ``context``.
 
         ``score`` is what it calls the array that the method ranks by.
         """
         raise NotImplementedError
 
-    def folds_of(self, context: SamplerContext) -> "Folds":
+    def folds_of(self, context: core.SamplerContext) -> "Folds":
         """Return rows held out, and folds of the others, as even in each class as can be."""
         assert isinstance(self, HeldOutParams), "a method has the options of both"
-        key, share = derive(context.key, Purpose.FOLDS), float(self.validation_share)
+        key, share = core.derive(context.key, core.Purpose.FOLDS), float(self.validation_share)
         labels, n_folds, held = context.known.labels, max(2, self.folds), context.validation
         return make_folds(labels, n_folds, key, share=share, validation=held)
 
 
-class Screened(Sampler):
+class Screened(core.Sampler):
     """Grows trees on random subspaces, then has a method learn on the features they rank first.
 
     The method knows nothing of it: its features are numbered from 0, and its iterations count from
@@ -150,7 +149,7 @@ class Screened(Sampler):
     def __init__(
         self,
         method: HeldOutMethod,
-        context: SamplerContext,
+        context: core.SamplerContext,
         rows: NDArray[np.int32],
         n_trees: int,
         size: int,
@@ -158,26 +157,28 @@ class Screened(Sampler):
     ) -> None:
         self.capacity, self._how, self._context = context.subspace_size, method, context
         self._count, self._n_trees = count, n_trees
-        self._split = RowSplit(rows, rows[:0])
-        self._drawing = Drawing(context.n_candidates, size, "0", context.candidates)
+        self._split = core.RowSplit(rows, rows[:0])
+        self._drawing = core.Drawing(context.n_candidates, size, "0", context.candidates)
         self._score = np.zeros(context.n_features)
-        self._scored = np.ones(n_pages(context.n_features), np.bool_)
+        self._scored = np.ones(core.n_pages(context.n_features), np.bool_)
         self._n_grown = 0
         self._chosen: NDArray[np.uint32] = _NONE
-        self._method: Sampler | None = None
-        self.name, self.needs = method.ranks_by, method.needs | {IMPORTANCE}
+        self._method: core.Sampler | None = None
+        self.name, self.needs = method.ranks_by, method.needs | {core.IMPORTANCE}
 
-    def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
+    def _begin(self, chosen: NDArray[np.uint32]) -> core.Sampler:
         count, q = len(chosen), min(self.capacity, len(chosen))
         context = replace(self._context, n_features=count, candidates=None, subspace_size=q)
         folds = self._how.folds_of(context)
         self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
         return self._method
 
-    def propose(self, iteration: int, key: int) -> Subspace:
+    def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return a random subspace, or what the method proposes."""
         if self._method is None:
-            return Subspace(self._drawing.draw(_NONE, key), split=self._split, in_ensemble=False)
+            return core.Subspace(
+                self._drawing.draw(_NONE, key), split=self._split, in_ensemble=False
+            )
         subspace = self._method.propose(iteration - self._n_trees, key)
         return replace(subspace, features=self._chosen[subspace.features])
 
@@ -185,7 +186,7 @@ class Screened(Sampler):
         """Return the method's, which is 0 or more; before there is one, -1."""
         return -1 if self._method is None else self._method.version(iteration - self._n_trees)
 
-    def absorb(self, iteration: int, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Count a tree of the screen, whose last one begins the method; or hand the outcome on."""
         if self._method is not None:
             places = np.searchsorted(self._chosen, outcome.features).astype(np.uint32)
@@ -204,26 +205,26 @@ class Screened(Sampler):
         """Return whether the method has ended."""
         return self._method is not None and self._method.done(iteration - self._n_trees)
 
-    def progress(self) -> Step | None:
+    def progress(self) -> core.Step | None:
         """Return the trees of the screen, or where the method stands."""
         if self._method is not None:
             return self._method.progress()
-        return Step("screen", self._n_grown, self._n_trees, unit="trees")
+        return core.Step("screen", self._n_grown, self._n_trees, unit="trees")
 
-    def state(self) -> State:
+    def state(self) -> core.State:
         """Return how far the screen is; then what was chosen, and what the method learnt."""
-        pages = {"score": Pages(self._score, self._scored)}
+        pages = {"score": core.Pages(self._score, self._scored)}
         facts = {"screened": self._n_grown}
         if self._method is None:
-            return State(pages, facts=facts)
+            return core.State(pages, facts=facts)
         own = self._method.state()
         if (score := own.pages[_SCORE]).changed.any():
             self._score[self._chosen] = score.array
-            touch(self._scored, self._chosen)
+            core.touch(self._scored, self._chosen)
         arrays = {**own.arrays, "chosen": self._chosen}
-        return State({**own.pages, **pages}, arrays, facts | (own.facts or {}))
+        return core.State({**own.pages, **pages}, arrays, facts | (own.facts or {}))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: core.Saved) -> None:
         """Take up the screen, or the method's work, where it was committed."""
         if saved.facts is None:
             return
@@ -234,13 +235,13 @@ class Screened(Sampler):
             self._begin(saved.arrays["chosen"].astype(np.uint32)).restore(saved)
 
 
-def best_of(context: SamplerContext, count: int) -> NDArray[np.uint32]:
+def best_of(context: core.SamplerContext, count: int) -> NDArray[np.uint32]:
     """Return the features that may be drawn of the largest mean importance, ascending."""
     offered, tally = context.candidates, context.tally
     if offered is None:
         offered = np.arange(context.n_features, dtype=np.uint32)
-    places = largest(
-        lambda piece: mean_importance(tally, offered[piece]), len(offered), count, context.key
+    places = core.largest(
+        lambda piece: core.mean_importance(tally, offered[piece]), len(offered), count, context.key
     )
     return np.sort(offered[places])
 
@@ -275,7 +276,7 @@ class Folds:
 
     validation: NDArray[np.int32]
     training: NDArray[np.int32]
-    splits: tuple[RowSplit, ...]
+    splits: tuple[core.RowSplit, ...]
     own: tuple[NDArray[np.int64], ...]
     held_out: tuple[NDArray[np.int64], ...]
     strata: NDArray[np.integer]
@@ -287,19 +288,19 @@ class Folds:
         return max(len(split.predicted) for split in self.splits)
 
     @cached_property
-    def whole(self) -> RowSplit:
+    def whole(self) -> core.RowSplit:
         """Fitted on all training rows, predicting the validation rows; one object."""
-        return RowSplit(self.training, self.validation)
+        return core.RowSplit(self.training, self.validation)
 
     def dealt(self, number: int, n_folds: int | None = None) -> "Folds":
         """Return the same rows held out, and the others dealt once more; 0 is the first deal."""
         n_folds = n_folds or len(self.splits)
-        fold = deal(self.strata, n_folds, derive(self.key, number) if number else self.key)
+        fold = deal(self.strata, n_folds, core.derive(self.key, number) if number else self.key)
         splits, own, held_out = [], [], []
         for k in range(n_folds):
             rows = self.training[fold == k]
             predicted = np.sort(np.concatenate([rows, self.validation]))
-            splits.append(RowSplit(self.training[fold != k], predicted))
+            splits.append(core.RowSplit(self.training[fold != k], predicted))
             own.append(np.searchsorted(predicted, rows).astype(np.int64))
             held_out.append(np.searchsorted(predicted, self.validation).astype(np.int64))
         return replace(self, splits=tuple(splits), own=tuple(own), held_out=tuple(held_out))
@@ -333,14 +334,14 @@ def make_folds(
     """
     n_rows = len(strata)
     if validation is None:
-        validation = _first_of_each(strata, derive(key, _VALIDATION), share)
+        validation = _first_of_each(strata, core.derive(key, _VALIDATION), share)
     is_training = np.ones(n_rows, np.bool_)
     is_training[validation] = False
     training = np.flatnonzero(is_training).astype(np.int32)
     strata = strata[training]
     if rows is not None:
         training, validation = rows[training], rows[validation]
-    rows_of_all = Folds(validation, training, (), (), (), strata, derive(key, _FOLDS))
+    rows_of_all = Folds(validation, training, (), (), (), strata, core.derive(key, _FOLDS))
     return rows_of_all.dealt(0, n_folds)
 
 
@@ -351,17 +352,17 @@ def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int6
     return fold
 
 
-def resample(rows: NDArray[np.int32], key: int) -> RowSplit:
+def resample(rows: NDArray[np.int32], key: int) -> core.RowSplit:
     """Return as many of some rows, drawn with replacement, to predict those not drawn."""
     n_rows = len(rows)
-    hashes = derive_array(key, np.arange(n_rows, dtype=np.uint64))
-    times = np.bincount(scale_below(hashes, n_rows).astype(np.int64), minlength=n_rows)
-    return RowSplit(np.repeat(rows, times), rows[times == 0])
+    hashes = core.derive_array(key, np.arange(n_rows, dtype=np.uint64))
+    times = np.bincount(core.scale_below(hashes, n_rows).astype(np.int64), minlength=n_rows)
+    return core.RowSplit(np.repeat(rows, times), rows[times == 0])
 
 
 def _shuffled(strata: NDArray[np.integer], key: int) -> NDArray[np.intp]:
     """Return places by stratum, in each by hash."""
-    hashes = derive_array(key, np.arange(len(strata), dtype=np.uint64))
+    hashes = core.derive_array(key, np.arange(len(strata), dtype=np.uint64))
     return np.lexsort((hashes, strata))
 
 
@@ -374,25 +375,25 @@ def _first_of_each(strata: NDArray[np.integer], key: int, share: float) -> NDArr
     return np.sort(order[is_first]).astype(np.int32)
 
 
-class HeldOutParams(Params):
+class HeldOutParams(core.Params):
     """Options of methods that learn from models on rows held out."""
 
-    models: int = option(
-        Whole(2, 100_000),
+    models: int = core.option(
+        core.Whole(2, 100_000),
         "Models: of each fold and of the final ensemble (prs, the paper's T), or of each round "
         "(rase, B1).",
         default=100,
         metavar="N",
     )
-    folds: int = option(
-        Whole(2, 100),
+    folds: int = core.option(
+        core.Whole(2, 100),
         "Folds: each one's rows are predicted by models grown on the others; with --criterion oob "
         "samples of the rows.",
         default=10,
         metavar="K",
     )
-    validation_share: str = option(
-        Share(),
+    validation_share: str = core.option(
+        core.Share(),
         "Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the "
         "last one); or name them by --validation-rows.",
         default="0.2",
@@ -412,7 +413,7 @@ class HeldOutParams(Params):
     def check_folds(self, n_rows: int) -> None:
         """Check that each fold has rows."""
         if (n_training := self.n_training(n_rows)) < 2 * self.folds:
-            raise UsageError(
+            raise core.UsageError(
                 f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
                 f"{n_training} rows. Choose fewer folds."
             )
@@ -451,7 +452,7 @@ class Truth:
     mean: float
 
     @staticmethod
-    def of(response: Response, training: NDArray[np.int32]) -> "Truth":
+    def of(response: core.Response, training: NDArray[np.int32]) -> "Truth":
         """Return the truth of a response, centred by the mean of the ``training`` rows."""
         weights = response.weights
         if response.scale is None:
@@ -488,4 +489,4 @@ class Truth:
         if self.numbers is not None:
             errors = mean_votes - self.numbers[rows]
             return float((weights * (errors * errors)).sum())
-        return -float((weights * numerics.logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())
+        return -float((weights * core.numerics.logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())

@@ -8,12 +8,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.extend import process_nbytes, check_free, explained, published_file
-from srs_ooc.extend import check_kind, frame_of, Whole, check_known, whole_given, MB, counted
-from srs_ooc.extend import FILE, MEMORY_OPTION, PROGRESS_OPTIONS, RECORD_OPTIONS, STORE, echo_json
-from srs_ooc.extend import say, with_options, write_records, TABLE_OPTIONS, option_of, Progress
-from srs_ooc.extend import RunProgress, interruptible, NamesOrFile, Request, asked_in_python
-from srs_ooc.extend import Options, StoreOrPath, store_of
+import srs_ooc.extend as core
 from srs_ooc.methods.less.less import ScoreParams
 from srs_ooc.methods.less.scoring import ScoreRecord, principal_components, score_table
 
@@ -21,16 +16,16 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
 
 
 def scores(
-    store: StoreOrPath,
+    store: core.StoreOrPath,
     kind: str = "pandas",
     *,
     top: int | None = None,
     seed: int = 0,
-    rows: NamesOrFile = None,
-    exclude: NamesOrFile = None,
+    rows: core.NamesOrFile = None,
+    exclude: core.NamesOrFile = None,
     exclude_missing: bool = False,
     memory_mb: int = 512,
-    progress: Progress = None,
+    progress: core.Progress = None,
     **options: Any,
 ) -> Any:
     """Score the columns of a store by themselves, as ``method="less"`` would draw them.
@@ -67,29 +62,29 @@ def scores(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    with asked_in_python(exclude=exclude, rows=rows) as files:
-        check_kind(kind)
-        check_known(options, ScoreParams.options(), "scores")
+    with core.asked_in_python(exclude=exclude, rows=rows) as files:
+        core.check_kind(kind)
+        core.check_known(options, ScoreParams.options(), "scores")
         params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
-        key = Whole(0, 2**64 - 1).canonical("seed", seed)
-        request = Request(
-            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
+        key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
+        request = core.Request(
+            core.Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
         )
-        with interruptible(progress) as watch:
-            found = score_table(store_of(store), params, request, watch, key=key)
+        with core.interruptible(progress) as watch:
+            found = score_table(core.store_of(store), params, request, watch, key=key)
         assert found is not None, "it was not stopped"
-        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
+        return core.frame_of(kind, ScoreRecord, islice(found, core.whole_given(top, "--top")))
 
 
 @click.command("scores")
-@click.argument("store", type=STORE)
-@with_options([option_of(name, option) for name, option in ScoreParams.options().items()])
+@click.argument("store", type=core.STORE)
+@core.with_options([core.option_of(name, option) for name, option in ScoreParams.options().items()])
 @click.option("--seed", type=click.INT, default=0, show_default=True,
               help="Seed of the passes over more than 3000 rows, which draw by "
               "chance.")  # fmt: skip
-@with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, *PROGRESS_OPTIONS])
+@core.with_options([*core.TABLE_OPTIONS, *core.RECORD_OPTIONS, *core.PROGRESS_OPTIONS])
 def scores_command(
-    store: StoreOrPath,
+    store: core.StoreOrPath,
     seed: int,
     exclude_file: Path | None,
     exclude_missing: bool,
@@ -111,31 +106,33 @@ def scores_command(
     score                     leverage (sums to 1 over all features) or squared norm
     share                     what it is of the sum of all
     """
-    process_nbytes()  # of the program alone, before there is work
+    core.process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
-    key = Whole(0, 2**64 - 1).canonical("seed", seed)
-    opened = store_of(store)
-    request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
-    with RunProgress(memory_mb, shows) as progress:
-        note = partial(say, err=True)
+    key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
+    opened = core.store_of(store)
+    request = core.Request(
+        core.Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb
+    )
+    with core.RunProgress(memory_mb, shows) as progress:
+        note = partial(core.say, err=True)
         records = score_table(opened, params, request, progress.show, key=key, note=note)
     assert records is not None, "it was not stopped"
-    features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
+    features, centred = core.counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
     form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
-    write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
+    core.write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
 
 
 @click.command("components")
-@click.argument("store", type=STORE)
+@click.argument("store", type=core.STORE)
 @click.option("-k", type=click.IntRange(1), default=10, show_default=True, metavar="K",
               help="How many components.")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, metavar="FILE.csv",
+@click.option("-o", "--out", type=core.FILE, required=True, metavar="FILE.csv",
               help="The file to make: row id, PC1, PC2, ...")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-@with_options([MEMORY_OPTION, *PROGRESS_OPTIONS])
+@core.with_options([core.MEMORY_OPTION, *core.PROGRESS_OPTIONS])
 def components_command(
-    store: StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
+    store: core.StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
 ) -> None:
     """Compute principal components of the rows of STORE over all its features: ancestry, batches.
 
@@ -157,18 +154,18 @@ def components_command(
       is_exact                  false of a random sketch
       shares                    of the variance of all of them, by component
     """
-    process_nbytes()  # of the program alone, before there is work
-    check_free(out)
-    opened = store_of(store)
+    core.process_nbytes()  # of the program alone, before there is work
+    core.check_free(out)
+    opened = core.store_of(store)
     opened.check_files()
-    with RunProgress(memory_mb, shows) as progress:
-        found = principal_components(opened, k, memory_mb * MB, progress.show)
+    with core.RunProgress(memory_mb, shows) as progress:
+        found = principal_components(opened, k, memory_mb * core.MB, progress.show)
     assert found is not None, "it was not stopped"
     shares, n_rows = found.shares.tolist(), opened.n_rows
     titles = [f"PC{i + 1}" for i in range(k)]
     with (
-        explained(out),
-        published_file(out) as scratch,
+        core.explained(out),
+        core.published_file(out) as scratch,
         scratch.open("w", newline="", encoding="utf-8") as text,
     ):
         writer = csv.writer(text, lineterminator="\n")
@@ -177,10 +174,15 @@ def components_command(
             writer.writerow([row_id, *(f"{score:.6g}" for score in scores)])
     if as_json:
         facts = {"n_rows": n_rows, "n_features": found.n_features, "is_exact": found.is_exact}
-        echo_json(facts | {"shares": shares})
+        core.echo_json(facts | {"shares": shares})
         return
     how = "exact" if found.is_exact else "by a random sketch"
-    features = counted(found.n_features, "feature")
-    say(f"{out}: {counted(k, 'component')} of {counted(n_rows, 'row')} over {features}, {how}")
+    features = core.counted(found.n_features, "feature")
+    core.say(
+        f"{out}: {core.counted(k, 'component')} of {core.counted(n_rows, 'row')} over {features}, "
+        f"{how}"
+    )
     parts = zip(titles, shares, strict=True)
-    say(f"shares of the variance: {', '.join(f'{title} {share:.2%}' for title, share in parts)}")
+    core.say(
+        f"shares of the variance: {', '.join(f'{title} {share:.2%}' for title, share in parts)}"
+    )

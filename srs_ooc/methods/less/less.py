@@ -6,9 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from srs_ooc.extend import Choice, Flag, Params, Whole, WordOrFile, option, Purpose, derive, Method
-from srs_ooc.extend import Sampler, SamplerContext, CODES, VALUES, ColumnScore, WeightedDrawing
-from srs_ooc.extend import sampler_by
+import srs_ooc.extend as core
 from srs_ooc.methods.less.leverage import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
 
 LEVERAGE, NORM = "leverage", "norm"
@@ -16,31 +14,31 @@ SPARED = 4
 """One in so many directions is a rank that is worth trying where all were asked for."""
 
 
-class ScoreParams(Params):
+class ScoreParams(core.Params):
     """What columns are scored by."""
 
-    scores: str = option(
-        WordOrFile((LEVERAGE, NORM)),
+    scores: str = core.option(
+        core.WordOrFile((LEVERAGE, NORM)),
         "What features are drawn by: leverage scores, squared norms, or a CSV file with columns "
         "name and score, as `srs-ooc scores --csv` writes it.",
         default=LEVERAGE,
         metavar="leverage|norm|FILE",
     )
-    rank: int = option(
-        Whole(1, 10_000),
+    rank: int = core.option(
+        core.Whole(1, 10_000),
         "Singular vectors that leverage scores sum over. At full rank they say nothing.",
         default=50,
         metavar="R",
     )
-    center: bool = option(Flag(), "Take each column's mean off before.", default=True)
-    matrix: str = option(
-        Choice((CODES, VALUES)),
+    center: bool = core.option(core.Flag(), "Take each column's mean off before.", default=True)
+    matrix: str = core.option(
+        core.Choice((core.CODES, core.VALUES)),
         "Score the codes of the store, or the values that it keeps.",
         default_text="codes for leverage, values for norm",
         metavar="codes|values",
     )
-    power_passes: int = option(
-        Whole(0, 8),
+    power_passes: int = core.option(
+        core.Whole(0, 8),
         f"Passes that make leverage scores of more than {MOST_ROWS} rows, which are approximate, "
         "more exact.",
         default=2,
@@ -51,19 +49,21 @@ class ScoreParams(Params):
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle what is scored."""
         by_values = given.get("scores") == NORM
-        return super().settle({"matrix": VALUES if by_values else CODES} | dict(given), table)
+        return super().settle(
+            {"matrix": core.VALUES if by_values else core.CODES} | dict(given), table
+        )
 
-    def score(self, n_rows: int, n_features: int, key: int) -> ColumnScore | None:
+    def score(self, n_rows: int, n_features: int, key: int) -> core.ColumnScore | None:
         """Return what scores the columns; None where a file has the scores."""
         if self.scores == NORM:
             return SquaredNorm(n_rows, n_features, center=self.center)
         if self.scores != LEVERAGE:
             return None
         sizes = n_rows, n_features, self.rank
-        how = {"center": self.center, "exact": self.matrix == CODES}
+        how = {"center": self.center, "exact": self.matrix == core.CODES}
         if n_rows <= MOST_ROWS:
             return Leverage(*sizes, **how)
-        key, power_passes = derive(key, Purpose.SKETCH), self.power_passes
+        key, power_passes = core.derive(key, core.Purpose.SKETCH), self.power_passes
         return SketchedLeverage(*sizes, **how, power_passes=power_passes, key=key)
 
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
@@ -87,14 +87,14 @@ class ScoreParams(Params):
         )
 
 
-class Less(ScoreParams, Method):
+class Less(ScoreParams, core.Method):
     """LESS: Random Subspace that draws features by their columns' scores."""
 
     summary = "Random Subspace by leverage scores or norms of the columns"
     judges = ("tests", "probe", "positive")
     any_model = draws_by_scores = True
-    replacement: bool = option(
-        Flag(),
+    replacement: bool = core.option(
+        core.Flag(),
         "Draw the features of a subspace with replacement; it then has up to --subspace-size.",
         default=False,
     )
@@ -105,13 +105,13 @@ class Less(ScoreParams, Method):
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of what features are drawn by."""
-        return WeightedDrawing.nbytes(n_features)
+        return core.WeightedDrawing.nbytes(n_features)
 
-    def make(self, context: SamplerContext) -> Sampler:
+    def make(self, context: core.SamplerContext) -> core.Sampler:
         """Return the sampler; it holds nothing where no relevance test is on the way."""
         weights = context.weights
         if weights is None:
             weights = np.zeros(context.n_features, np.uint32)
             weights[slice(None) if context.candidates is None else context.candidates] = 1
-        drawing = WeightedDrawing(weights, context.subspace_size, replacement=self.replacement)
-        return sampler_by(drawing, context, 0)
+        drawing = core.WeightedDrawing(weights, context.subspace_size, replacement=self.replacement)
+        return core.sampler_by(drawing, context, 0)

@@ -6,11 +6,10 @@ They are computed in streaming passes over a table that does not fit in memory.
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import derive, derive_array, ceil_div, numerics, BLOCK_CELLS, BLOCK_COLUMNS
-from srs_ooc.extend import ScoredColumns
+import srs_ooc.extend as core
 
 
-def shifted(columns: ScoredColumns, *, center: bool) -> ScoredColumns:
+def shifted(columns: core.ScoredColumns, *, center: bool) -> core.ScoredColumns:
     """Return the columns less a number near their means, of the same dtype; as they are if not.
 
     Whole numbers stay whole and no larger than they were, so that their products sum exactly; a
@@ -75,12 +74,12 @@ class Leverage:
     def nbytes(self) -> int:
         """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
         # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
-        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
+        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, core.BLOCK_CELLS)
         finding = 41 * self._n_rows**2
-        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
+        vectors = 24 * self._rank * (self._n_rows + core.BLOCK_COLUMNS)
         return max(summing, finding) + vectors + 8 * self._n_columns
 
-    def update(self, first: int, columns: ScoredColumns) -> None:
+    def update(self, first: int, columns: core.ScoredColumns) -> None:
         """Learn from some columns, or score them."""
         some = shifted(columns, center=self._center)
         if self._found is None:
@@ -89,15 +88,15 @@ class Leverage:
         vectors, scales = self._found
         out = self._scores[first : first + len(columns)]
         # One vector after the other: a sum along rows may be taken in another order elsewhere.
-        found = numerics.products(vectors, some.T, exact=self._exact)
+        found = core.numerics.products(vectors, some.T, exact=self._exact)
         for of_one, scale in zip(found, scales, strict=True):
             out += np.square(of_one) * scale
 
-    def _add(self, first: int, some: ScoredColumns) -> None:
+    def _add(self, first: int, some: core.ScoredColumns) -> None:
         """Add up products of rows."""
         if self._gram is None:
             self._gram = np.zeros((self._n_rows, self._n_rows))
-        self._gram += numerics.products(some, some, exact=self._exact)
+        self._gram += core.numerics.products(some, some, exact=self._exact)
 
     def end_pass(self) -> None:
         """Find the singular vectors once all products are there."""
@@ -105,7 +104,7 @@ class Leverage:
             assert self._gram is not None
             if self._center:
                 center_both(self._gram)
-            found = numerics.top_eigenvectors(self._gram, self._rank)
+            found = core.numerics.top_eigenvectors(self._gram, self._rank)
             self._gram = None
             self._begin_scoring(*found)
 
@@ -187,21 +186,21 @@ class SketchedLeverage(Leverage):
     def nbytes(self) -> int:
         """Sums and basis with what making them takes, the scores, and a block twice."""
         matrices = 48 * self._n_rows * self._width + 24 * self._width * (
-            BLOCK_COLUMNS + self._width
+            core.BLOCK_COLUMNS + self._width
         )
-        return matrices + 16 * max(self._n_rows, BLOCK_CELLS) + 8 * self._n_columns
+        return matrices + 16 * max(self._n_rows, core.BLOCK_CELLS) + 8 * self._n_columns
 
-    def _add(self, first: int, some: ScoredColumns) -> None:
+    def _add(self, first: int, some: core.ScoredColumns) -> None:
         """Add some columns to the sums of this pass."""
         if not self._sums.size:
             self._sums = np.zeros((self._n_rows, self._width))
         if self._basis is None:
             factors = _signs(self._key, first, len(some), self._width)
         else:
-            factors = _rounded(numerics.products(some.T, self._basis.T, exact=self._exact))
+            factors = _rounded(core.numerics.products(some.T, self._basis.T, exact=self._exact))
         largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
         exact = self._exact and largest <= _LARGEST_SUM
-        self._sums += numerics.products(some, factors, exact=exact)
+        self._sums += core.numerics.products(some, factors, exact=exact)
 
     def end_pass(self) -> None:
         """Turn the sums into a basis, or into the singular vectors."""
@@ -212,21 +211,24 @@ class SketchedLeverage(Leverage):
         if self._center:
             sums -= sums.mean(axis=0)
         if self._pass < self.n_passes - 1:
-            basis = numerics.orthonormal(np.ascontiguousarray(sums.T))
+            basis = core.numerics.orthonormal(np.ascontiguousarray(sums.T))
             self._basis = np.rint(np.ldexp(basis, VECTOR_BITS))
             return
         assert self._basis is not None
         basis = np.ldexp(self._basis, -VECTOR_BITS)
-        inner = numerics.products(basis.T, sums)
-        vectors, values = numerics.top_eigenvectors((inner + inner.T) / 2, self._rank)
-        self._begin_scoring(numerics.products(vectors.T, basis), values)
+        inner = core.numerics.products(basis.T, sums)
+        vectors, values = core.numerics.top_eigenvectors((inner + inner.T) / 2, self._rank)
+        self._begin_scoring(core.numerics.products(vectors.T, basis), values)
         self._basis = None
 
 
 def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float64]:
     """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
     numbers, shifts = np.arange(first, first + n_columns), np.arange(64, dtype=np.uint64)
-    words = [derive_array(derive(key, word), numbers) for word in range(ceil_div(width, 64))]
+    words = [
+        core.derive_array(core.derive(key, word), numbers)
+        for word in range(core.ceil_div(width, 64))
+    ]
     bits = [(hashes[:, None] >> shifts) & np.uint64(1) for hashes in words]
     return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
 
@@ -259,9 +261,9 @@ class SquaredNorm:
     @property
     def nbytes(self) -> int:
         """The scores, and a block three times."""
-        return 8 * self._n_columns + 24 * max(self._n_rows, BLOCK_CELLS)
+        return 8 * self._n_columns + 24 * max(self._n_rows, core.BLOCK_CELLS)
 
-    def update(self, first: int, columns: ScoredColumns) -> None:
+    def update(self, first: int, columns: core.ScoredColumns) -> None:
         """Add up the squares of some columns."""
         if not len(self._scores):
             self._scores = np.zeros(self._n_columns)

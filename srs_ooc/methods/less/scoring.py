@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import Lease, check_stages, UsageError, Step, Watch, key_of, MB, InputFiles
-from srs_ooc.extend import Inputs, categorical_features, Request, Scoring, VALUES, ScoredColumns
-from srs_ooc.extend import block_columns, ceil_div, Scan, Store
+import srs_ooc.extend as core
 from srs_ooc.methods.less.less import LEVERAGE, ScoreParams
 from srs_ooc.methods.less.leverage import Leverage, SketchedLeverage
 
@@ -26,10 +24,10 @@ class ScoreRecord:
 
 
 def score_table(
-    store: Store,
+    store: core.Store,
     params: ScoreParams,
-    request: Request,
-    watch: Watch,
+    request: core.Request,
+    watch: core.Watch,
     *,
     key: int,
     note: Callable[[str], None] = lambda _: None,
@@ -61,22 +59,22 @@ def score_table(
         If a file names what is not there, or scores are to come from a file.
     """
 
-    def scoring_of(inputs: Inputs) -> Scoring:
-        scoring = Scoring.of(params.score, params.matrix, store, inputs, key)
+    def scoring_of(inputs: core.Inputs) -> core.Scoring:
+        scoring = core.Scoring.of(params.score, params.matrix, store, inputs, key)
         if scoring is None:
-            raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
+            raise core.UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
         return scoring
 
     n_features = store.n_features
     with store.unchanged():
         store.check_files()
         named, exclude_missing = (request.exclude_file, request.rows_file), request.exclude_missing
-        files = InputFiles(store, *named, exclude_missing=exclude_missing)
+        files = core.InputFiles(store, *named, exclude_missing=exclude_missing)
         leases = [
             *scoring_of(files.stand_in()).leases,
-            Lease("the table in order", 24 * n_features),
+            core.Lease("the table in order", 24 * n_features),
         ]
-        check_stages(request.cap_mb * MB, [files.leases(), leases])
+        core.check_stages(request.cap_mb * core.MB, [files.leases(), leases])
         inputs = files.resolve()
         scoring = scoring_of(inputs)
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
@@ -128,7 +126,9 @@ class Components:
     is_exact: bool
 
 
-def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) -> Components | None:
+def principal_components(
+    store: core.Store, k: int, cap_nbytes: int, watch: core.Watch
+) -> Components | None:
     """Return the first ``k`` components; None if ``watch`` said no.
 
     Features are their codes (ranks of the distinct values; of genotypes the alleles counted), less
@@ -149,23 +149,23 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
     n_rows, n_features = store.n_rows, store.n_features
     _check_enough(k, min(n_rows - 1, n_features), "rows - 1, or features")
     how = ScoreParams(
-        scores=LEVERAGE, rank=k, center=False, matrix=VALUES, power_passes=POWER_PASSES
+        scores=LEVERAGE, rank=k, center=False, matrix=core.VALUES, power_passes=POWER_PASSES
     )
-    score, size = how.score(n_rows, 0, key_of(0)), block_columns(n_rows)
+    score, size = how.score(n_rows, 0, core.key_of(0)), core.block_columns(n_rows)
     assert isinstance(score, Leverage)
     categories = bool(store.manifest.kind_counts.get("categorical"))
     leases = [
-        Lease("sums and vectors", score.nbytes + 24 * k * n_rows),
-        Lease("a block of columns", Scan(store, size).nbytes + 16 * size * n_rows),
-        Lease("marks of categories", categories * 6 * n_features),
+        core.Lease("sums and vectors", score.nbytes + 24 * k * n_rows),
+        core.Lease("a block of columns", core.Scan(store, size).nbytes + 16 * size * n_rows),
+        core.Lease("marks of categories", categories * 6 * n_features),
     ]
-    check_stages(cap_nbytes, [leases])
+    core.check_stages(cap_nbytes, [leases])
     n_passes, done, n_used = score.n_passes - 1, 0, 0  # the last one would score columns
-    n_steps = n_passes * ceil_div(n_features, size)
+    n_steps = n_passes * core.ceil_div(n_features, size)
     with store.unchanged():
-        flags = categorical_features(store)
+        flags = core.categorical_features(store)
         named = None if flags is None else np.flatnonzero(flags).astype(np.uint32)
-        scan = Scan(store, size, excluded=named)
+        scan = core.Scan(store, size, excluded=named)
         for _ in range(n_passes):
             n_used = 0
             for first, columns in scan.blocks():
@@ -173,7 +173,7 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
                 n_used += int(np.count_nonzero(some.any(axis=1)))
                 score.update(first, some)
                 done += 1
-                if not watch(Step("components", done, n_steps, unit="blocks")):
+                if not watch(core.Step("components", done, n_steps, unit="blocks")):
                     return None
             score.end_pass()
     _check_enough(k, len(score.vectors), "what rows and features have")
@@ -187,12 +187,12 @@ def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) ->
 
 def _check_enough(k: int, most: int, why: str) -> None:
     if k > most:
-        raise UsageError(
+        raise core.UsageError(
             f"-k: expected at most {most:,} components ({why}), found {k:,}. Ask for fewer."
         )
 
 
-def _standardised(columns: ScoredColumns) -> NDArray[np.float64]:
+def _standardised(columns: core.ScoredColumns) -> NDArray[np.float64]:
     """Return columns of mean 0 and length 1; constant ones are 0."""
     some = columns.astype(np.float64)
     some -= some.mean(axis=1)[:, None]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc.extend as core
+from srs_ooc.methods.held_out import Truth, make_folds
 from srs_ooc.methods.networks.edges import JOINT, STAGE, EdgeStore
 from srs_ooc.methods.networks.weighing import (
     EdgeContext,
@@ -21,7 +22,6 @@ from srs_ooc.methods.networks.weighing import (
     Targets,
     targets_text,
 )
-from srs_ooc.methods.held_out import Truth, make_folds
 from srs_ooc.methods.prs.prs import (
     FEATURE_NBYTES,
     FINAL,

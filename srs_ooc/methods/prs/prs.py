@@ -12,9 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import UsageError, Number, Share, Text, Whole, exact_share, option, PAGE_ITEMS
-from srs_ooc.extend import Outcome, Pages, Saved, State, Step, Subspace, n_pages, Purpose, derive
-from srs_ooc.extend import PREDICTIONS, Ensemble, Sampler, SamplerContext
+import srs_ooc.extend as core
 from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
 from srs_ooc.methods.prs import prs_math
 from srs_ooc.methods.prs.prs_math import BernoulliSubsets
@@ -24,7 +22,7 @@ MOST_RATIOS = 1 << 16
 """Features up to which what was computed for beta is kept for the next fold."""
 
 
-class ParametricRandomSubspace(Sampler):
+class ParametricRandomSubspace(core.Sampler):
     """Learns with which probability each feature is to be in a subset.
 
     Iteration by iteration it has T models grown for each fold; then it learns by steps until these
@@ -64,7 +62,7 @@ class ParametricRandomSubspace(Sampler):
     """
 
     name = "prs"
-    needs = frozenset({PREDICTIONS})
+    needs = frozenset({core.PREDICTIONS})
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class ParametricRandomSubspace(Sampler):
         self._params, self._folds, self._truth = params, folds, truth
         self._n_models, self._sparsity = params.models, float(params.sparsity)
         self._wanted_worth = float(params.effective_share) * params.models
-        self.capacity, self._key = capacity, derive(key, Purpose.SUBSETS)
+        self.capacity, self._key = capacity, core.derive(key, core.Purpose.SUBSETS)
         self._may, n_candidates = None, n_features
         if candidates is not None:
             self._may, n_candidates = np.zeros(n_features, np.bool_), len(candidates)
@@ -97,9 +95,9 @@ class ParametricRandomSubspace(Sampler):
         self._moments, self._powers = np.zeros((2, n_features)), (1.0, 1.0)
         n_votes = self.n_folds * params.models * folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
-        self._voted = np.ones(n_pages(n_votes), np.bool_)
+        self._voted = np.ones(core.n_pages(n_votes), np.bool_)
         self._stepped, self._drawn, self._bettered = (
-            np.ones(n_pages(n_features), np.bool_) for _ in range(3)
+            np.ones(core.n_pages(n_features), np.bool_) for _ in range(3)
         )
         self._penalty: float | NDArray[np.float64] = self._sparsity
         self._first_deal, self._grid, self._smoothness = folds, grid, smoothness
@@ -112,7 +110,7 @@ class ParametricRandomSubspace(Sampler):
         """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
         self._deal = deal
         shape = self._n_models, self.capacity, self.n_folds
-        self._subsets = BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
+        self._subsets = BernoulliSubsets(self.alpha, core.derive(self._key, self.n_drawn), *shape)
         self._folds = self._first_deal.dealt(deal) if deal else self._first_deal
 
     @property
@@ -125,12 +123,12 @@ class ParametricRandomSubspace(Sampler):
         """Models of the set that is being grown, or was grown last."""
         return self._n_models * (1 if self.phase == FINAL else self.n_folds)
 
-    def propose(self, iteration: int, key: int) -> Subspace:
+    def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return the subset of a model: T of the first fold come first, then T of the next."""
         fold, t = divmod((iteration - self._first) % self.n_wanted, self._n_models)
         is_final = self.phase == FINAL
         split = self._folds.whole if is_final else self._folds.splits[fold]
-        return Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
+        return core.Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
 
     def version(self, iteration: int) -> int:
         """Return how often subsets were drawn anew."""
@@ -140,12 +138,12 @@ class ParametricRandomSubspace(Sampler):
         """Return whether the models on all training rows are there."""
         return self.phase == FINAL and self._n_grown == self.n_wanted
 
-    def progress(self) -> Step:
+    def progress(self) -> core.Step:
         """Return the epochs, of which the models at the end count as the last."""
         models = f"{self._first + self._n_grown:,} models"
-        return Step(models, self.epoch, self._params.epochs + 1, unit="epochs")
+        return core.Step(models, self.epoch, self._params.epochs + 1, unit="epochs")
 
-    def absorb(self, iteration: int, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Take the votes of a model; the last one of the set begins the learning."""
         if self.phase == GROWING:
             assert outcome.predictions is not None
@@ -154,7 +152,7 @@ class ParametricRandomSubspace(Sampler):
             self._votes_of(fold)[t] = self._truth.votes(outcome.predictions[0], rows)
             start = self._n_grown * self._folds.most_predicted
             last = start + len(rows) - 1
-            self._voted[start // PAGE_ITEMS : last // PAGE_ITEMS + 1] = True
+            self._voted[start // core.PAGE_ITEMS : last // core.PAGE_ITEMS + 1] = True
         self._n_grown += 1
         if self.phase == GROWING and self._n_grown == self.n_wanted:
             self.phase = LEARNING
@@ -261,17 +259,17 @@ class ParametricRandomSubspace(Sampler):
         self._drawn[:] = True
         self._begin_drawing(self.n_drawn)
 
-    def _large(self) -> dict[str, Pages]:
+    def _large(self) -> dict[str, core.Pages]:
         return {
-            "beta": Pages(self.beta, self._stepped),
-            "first": Pages(self._moments[0], self._stepped),
-            "second": Pages(self._moments[1], self._stepped),
-            "alpha": Pages(self.alpha, self._drawn),
-            self._score: Pages(self.best, self._bettered),
-            "votes": Pages(self._votes, self._voted),
+            "beta": core.Pages(self.beta, self._stepped),
+            "first": core.Pages(self._moments[0], self._stepped),
+            "second": core.Pages(self._moments[1], self._stepped),
+            "alpha": core.Pages(self.alpha, self._drawn),
+            self._score: core.Pages(self.best, self._bettered),
+            "votes": core.Pages(self._votes, self._voted),
         }
 
-    def state(self) -> State:
+    def state(self) -> core.State:
         """Return what was learnt, and where the work stands."""
         facts = {
             "phase": self.phase,
@@ -286,9 +284,9 @@ class ParametricRandomSubspace(Sampler):
             "first_power": self._powers[0],
             "second_power": self._powers[1],
         }
-        return State(pages=self._large(), facts=facts)
+        return core.State(pages=self._large(), facts=facts)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
         facts = saved.facts
         if facts is None:
@@ -323,31 +321,31 @@ COLLAPSE = 1000
 class DescentParams(HeldOutParams):
     """How probabilities are learnt; defaults are the paper's."""
 
-    inclusion: str = option(
-        Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
+    inclusion: str = core.option(
+        core.Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
     )
-    epochs: int = option(
-        Whole(1, 1_000_000), "Epochs at most; each takes a step for every fold.", default=3000,
+    epochs: int = core.option(
+        core.Whole(1, 1_000_000), "Epochs at most; each takes a step for every fold.", default=3000,
         metavar="N",
     )  # fmt: skip
-    patience: int | None = option(
-        Whole(1),
+    patience: int | None = core.option(
+        core.Whole(1),
         "End after so many epochs without a better objective on the validation rows.",
         default_text="all epochs, as in the paper",
         metavar="N",
     )
-    learning_rate: str = option(
-        Number(), "Step of Adam: about how far a probability moves in a step.", default="0.001",
-        metavar="RATE",
+    learning_rate: str = core.option(
+        core.Number(), "Step of Adam: about how far a probability moves in a step.",
+        default="0.001", metavar="RATE",
     )  # fmt: skip
-    effective_share: str = option(
-        Share(),
+    effective_share: str = core.option(
+        core.Share(),
         "Grow models again where their importance weights are worth fewer than this share of them.",
         default="0.9",
         metavar="SHARE",
     )
-    sparsity: str = option(
-        Number(),
+    sparsity: str = core.option(
+        core.Number(),
         "Penalty on the mean size of a subset: times the sum of probabilities, added to the loss.",
         default="0.0",
         metavar="LAMBDA",
@@ -357,15 +355,15 @@ class DescentParams(HeldOutParams):
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle the options."""
         params = super().settle(given, table)
-        if not 0 < exact_share(params.inclusion) < 1:
-            raise UsageError(
+        if not 0 < core.exact_share(params.inclusion) < 1:
+            raise core.UsageError(
                 f"--inclusion: expected a number between 0 and 1, found {params.inclusion}. "
                 "At 0 nothing would ever be drawn."
             )
-        if "validation" not in given and not 0 < exact_share(
+        if "validation" not in given and not 0 < core.exact_share(
             params.validation_share
-        ) <= exact_share("0.5"):
-            raise UsageError(
+        ) <= core.exact_share("0.5"):
+            raise core.UsageError(
                 "--validation-share: expected a number above 0 and at most 0.5, found "
                 f"{params.validation_share}. Or name rows with --validation-rows."
             )
@@ -375,7 +373,7 @@ class DescentParams(HeldOutParams):
         """Check that the first subsets fit q, and that each fold has rows."""
         largest = largest_mean(subspace_size, n_candidates)
         if float(self.inclusion) * n_candidates > largest:
-            raise UsageError(
+            raise core.UsageError(
                 f"--inclusion: expected at most {largest / n_candidates:.3g} with subspaces of "
                 f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
                 "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
@@ -428,15 +426,15 @@ class Prs(HeldOutMethod, DescentParams):
     summary = "Parametric Random Subspace: learns each feature's probability"
     ranks_by = ParametricRandomSubspace.name
     needs = ParametricRandomSubspace.needs
-    smoothness: str = option(
-        Number(),
+    smoothness: str = core.option(
+        core.Number(),
         "Penalty on neighbours on --grid: times the sum of their probabilities' absolute "
         "differences, added to the loss.",
         default="0.0",
         metavar="LAMBDA",
     )
-    grid: str | None = option(
-        Text(lambda _, value: "x".join(map(str, prs_math.size_of(value)))),
+    grid: str | None = core.option(
+        core.Text(lambda _, value: "x".join(map(str, prs_math.size_of(value)))),
         "Features that may be drawn are pixels of an image, row by row in the order of the table.",
         default_text="features have no neighbours",
         metavar="HEIGHTxWIDTH",
@@ -447,12 +445,12 @@ class Prs(HeldOutMethod, DescentParams):
         """Settle the options; a grid is of all features."""
         params = super().settle(given, table)
         if params.grid is None and float(params.smoothness) > 0:
-            raise UsageError(
+            raise core.UsageError(
                 "--smoothness: expected with --grid HEIGHTxWIDTH, found no grid. Features have "
                 "neighbours on a grid only."
             )
         if params.grid is not None and params.screen is not None:
-            raise UsageError(
+            raise core.UsageError(
                 "--screen: expected without --grid, found both. A pixel that is left out has no "
                 "place on the grid."
             )
@@ -471,7 +469,7 @@ class Prs(HeldOutMethod, DescentParams):
         if self.grid is not None:
             height, width = prs_math.size_of(self.grid)
             if height * width != n_candidates:
-                raise UsageError(
+                raise core.UsageError(
                     f"--grid: expected as many pixels as features that may be drawn, found "
                     f"{height} x {width} = {height * width:,} and {n_candidates:,} features. "
                     "Features left out by --exclude are no pixels, and no pixel can be left out."
@@ -515,11 +513,13 @@ class Prs(HeldOutMethod, DescentParams):
         """Whether features have neighbours."""
         return self.grid is not None
 
-    def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
+    def ensemble(self, facts: Mapping[str, Any]) -> core.Ensemble | None:
         """Return that the last models predict: their mean, or the majority of their votes."""
-        return Ensemble(votes=True) if facts.get("phase") == FINAL else None
+        return core.Ensemble(votes=True) if facts.get("phase") == FINAL else None
 
-    def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
+    def learn(
+        self, context: core.SamplerContext, folds: Folds, score: str = "score"
+    ) -> core.Sampler:
         """Return what learns the probabilities."""
         grid, smoothness, may = None, float(self.smoothness), context.candidates
         if self.grid is not None and smoothness > 0:

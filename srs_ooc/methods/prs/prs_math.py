@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import UsageError, derive, derive_array, numerics
+import srs_ooc.extend as core
 
 # Steps of Parametric Random Subspace: Adam on the projected gradient, and the set beta lies in.
 
@@ -176,7 +176,7 @@ def log_ratios(
 
 
 def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    return numerics.logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
+    return core.numerics.logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
 
 
 def weights_by(
@@ -187,7 +187,7 @@ def weights_by(
     sums = np.zeros(n_subsets)
     for features, owners in subsets:
         sums += np.bincount(owners, terms[features], n_subsets)
-    return np.minimum(numerics.powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
+    return np.minimum(core.numerics.powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
 
 
 def effective_number(weights: NDArray[np.float64]) -> float:
@@ -297,9 +297,9 @@ class BernoulliSubsets:
         return features[first:last]
 
     def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
-        key = derive(derive(self._key, fold), t)
+        key = core.derive(core.derive(self._key, fold), t)
         for attempt in range(first_attempt, _MOST_DRAWS):
-            (features,) = self._draw([derive(key, attempt)])
+            (features,) = self._draw([core.derive(key, attempt)])
             if len(features) <= self._capacity:
                 return features
         return features[: self._capacity]  # only where the probabilities are out of bounds
@@ -311,7 +311,7 @@ class BernoulliSubsets:
         for start in range(0, len(self._alpha), _PIECE):
             alpha = self._alpha[start : start + _PIECE]
             words = np.arange(start, start + len(alpha), dtype=np.uint64)
-            uniform = (derive_array(each, words) >> _LOW_BITS).astype(np.float64) * _UNIT
+            uniform = (core.derive_array(each, words) >> _LOW_BITS).astype(np.float64) * _UNIT
             for own, is_held in zip(found, uniform < alpha, strict=True):
                 own.append(start + np.flatnonzero(is_held))
         return [np.concatenate(own).astype(np.uint32) for own in found]
@@ -329,11 +329,11 @@ class BernoulliSubsets:
 
     def _draw_fold(self, fold: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Draw all subsets of a fold, as many together as a piece has room for."""
-        key, found = derive(self._key, fold), []
+        key, found = core.derive(self._key, fold), []
         together = max(1, _PIECE // len(self._alpha))
         for start in range(0, self._n_models, together):
             numbers = range(start, min(start + together, self._n_models))
-            drawn = self._draw([derive(derive(key, t), 0) for t in numbers])
+            drawn = self._draw([core.derive(core.derive(key, t), 0) for t in numbers])
             found += [
                 features if len(features) <= self._capacity else self._drawn(fold, t, 1)
                 for t, features in zip(numbers, drawn, strict=True)
@@ -355,7 +355,9 @@ def size_of(text: Any) -> tuple[int, int]:
     """
     parts = str(text).lower().split("x")
     if len(parts) != 2 or not all(_is_number(part) for part in parts):
-        raise UsageError(f"--grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}.")
+        raise core.UsageError(
+            f"--grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}."
+        )
     return int(parts[0]), int(parts[1])
 
 

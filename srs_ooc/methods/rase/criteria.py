@@ -7,7 +7,7 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import Candidates, UsageError, numerics, path_of
+import srs_ooc.extend as core
 
 # Second moments of many small sets of columns, and what follows from them by elimination.
 
@@ -22,7 +22,7 @@ Places = NDArray[np.integer]
 Table = NDArray[np.float64]
 
 
-def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
+def mean_products(table: Table, sets: core.Candidates) -> Callable[[Places], Table]:
     """Return what gives the mean products of k sets of d columns, float64 (k, d, d).
 
     Parameters
@@ -39,7 +39,7 @@ def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
     whole: Table | None = None
     if n_columns <= n_rows and n_columns**2 <= _WHOLE_IS_CHEAPER * n_pairs:
         rows = np.ascontiguousarray(table.T)
-        whole = numerics.products(rows, rows) * scale
+        whole = core.numerics.products(rows, rows) * scale
 
     def of(places: Places) -> Table:
         if whole is not None:
@@ -54,7 +54,7 @@ def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
 
 
 def of_all(
-    sets: Candidates,
+    sets: core.Candidates,
     of: Callable[[Places], Table],
     table: Table,
     largest: int,
@@ -167,7 +167,7 @@ _HALVINGS = 10
 _RIDGE = 1e-9
 
 
-def logistic(table: Table, labels: Places, sets: Candidates, each: float) -> Table:
+def logistic(table: Table, labels: Places, sets: core.Candidates, each: float) -> Table:
     """Return the extended BIC of a logistic fit with an intercept, of two classes or more.
 
     ``eBIC(S) = -2 log L + (K - 1) d (log n + 2 gamma log p)`` (Chen and Chen 2012), K the classes
@@ -228,7 +228,7 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
     """
     shares = truth.mean(axis=1)
     coefficients = np.zeros((len(design), len(truth) - 1, design.shape[1]))
-    coefficients[:, :, 0] = numerics.logs(shares[1:] / shares[0])
+    coefficients[:, :, 0] = core.numerics.logs(shares[1:] / shares[0])
     deviance = np.empty(len(design))
     going = np.arange(len(design))
     fits = (design, coefficients, *_said(design, coefficients, truth))
@@ -265,7 +265,7 @@ def _said(
     for column in range(design.shape[1]):
         scores[:, 1:] += coefficients[:, :, column, None] * design[:, None, column]
     scores -= scores.max(axis=1, keepdims=True)
-    scores -= numerics.logs(numerics.powers(scores).sum(axis=1, keepdims=True))
+    scores -= core.numerics.logs(core.numerics.powers(scores).sum(axis=1, keepdims=True))
     return scores, -2.0 * (scores * truth).reshape(len(scores), -1).sum(axis=1)
 
 
@@ -291,7 +291,7 @@ def _stepped(
 
 def _newton_step(design: Table, log_shares: Table, truth: Table) -> Table:
     """Return the Newton step of each; float64 (k, n_classes - 1, c)."""
-    shares = numerics.powers(log_shares[:, 1:])
+    shares = core.numerics.powers(log_shares[:, 1:])
     k, c, _ = design.shape
     n_free = shares.shape[1]
     gradient = row_products(truth[1:] - shares, design)
@@ -317,10 +317,10 @@ LEAST_RESIDUAL = 1e-12
 
 def ratio_penalty(n_rows: int) -> float:
     """Return c_n = log log n / sqrt n, Tian and Feng's weight of a degree of freedom."""
-    return numerics.log(numerics.log(float(max(n_rows, 3)))) / sqrt(n_rows)
+    return core.numerics.log(core.numerics.log(float(max(n_rows, 3)))) / sqrt(n_rows)
 
 
-def linear_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
+def linear_ratio(table: Table, labels: Places, sets: core.Candidates) -> Table:
     """Return RIC of two normal densities with a common covariance matrix (linear discriminant).
 
     ``RIC(S) = -(m1 - m0)' C^-1 (m1 - m0) + c_n d``: both divergences are half the squared
@@ -349,7 +349,7 @@ def linear_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
     return of_all(sets, of, table, n_rows - 2)
 
 
-def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
+def quadratic_ratio(table: Table, labels: Places, sets: core.Candidates) -> Table:
     """Return RIC of two normal densities with covariance matrices of their own.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d (d + 3) / 2`` with class shares w and
@@ -372,7 +372,7 @@ def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
         pivots, distances = zip(*(eliminated(own, apart, 0.0) for own in moments), strict=True)
         found = np.full(len(places), np.inf)
         regular = np.flatnonzero((np.concatenate(pivots, axis=1) > SINGULAR).all(axis=1))
-        log_pivots = [numerics.logs(own[regular]).sum(axis=1) for own in pivots]
+        log_pivots = [core.numerics.logs(own[regular]).sum(axis=1) for own in pivots]
         total = np.full(len(regular), penalty * d * (d + 3) / 2)
         for own, other in ((0, 1), (1, 0)):
             a, b = moments[own][regular], moments[other][regular]
@@ -386,7 +386,7 @@ def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
     return of_all(sets, of, table, largest)
 
 
-def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -> Table:
+def least_squares(table: Table, numbers: Table, sets: core.Candidates, each: float) -> Table:
     """Return the extended BIC of a least-squares fit with an intercept and normal errors.
 
     ``eBIC(S) = n log(RSS / n) + d (log n + 2 gamma log p)`` (Chen and Chen 2008, 2012).
@@ -410,7 +410,7 @@ def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -
 
     def of(places: Places) -> Table:
         pivots, left = eliminated(products_of(places), with_target[places], 1.0)
-        left = numerics.logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * numerics.log(spread)
+        left = core.numerics.logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * core.numerics.log(spread)
         return _unless_singular(pivots, n_rows * left + each * places.shape[1])
 
     return of_all(sets, of, table, n_rows - 2)
@@ -426,7 +426,7 @@ def _unless_singular(
 # RIC without a model of the densities: divergences from distances to nearest neighbours.
 
 
-def neighbour_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
+def neighbour_ratio(table: Table, labels: Places, sets: core.Candidates) -> Table:
     """Return RIC of two densities about which nothing is assumed.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d`` with class shares w, where
@@ -475,8 +475,8 @@ def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     within, across = _kth(own, own, k), _kth(own, other, k - 1)
     if not (within.all() and across.all()):
         return np.nan
-    apart = (numerics.logs(across) - numerics.logs(within)).mean() / 2
-    return float(d * apart + numerics.log(len(other) / (n_own - 1)))
+    apart = (core.numerics.logs(across) - core.numerics.logs(within)).mean() / 2
+    return float(d * apart + core.numerics.log(len(other) / (n_own - 1)))
 
 
 def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -492,7 +492,7 @@ def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDAr
     return found
 
 
-_RATIOS: dict[str, Callable[[Table, Places, Candidates], Table]] = {
+_RATIOS: dict[str, Callable[[Table, Places, core.Candidates], Table]] = {
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": linear_ratio,
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": quadratic_ratio,
     "sklearn.neighbors.KNeighborsClassifier": neighbour_ratio,
@@ -523,11 +523,11 @@ def check_criterion(criterion: str, model: str, n_classes: int) -> None:
     UsageError
         If it cannot.
     """
-    path = path_of(model, is_regression=n_classes == 1)
+    path = core.path_of(model, is_regression=n_classes == 1)
     if criterion == RIC:
         if n_classes != 2:
             found = "a regression" if n_classes == 1 else f"{n_classes} classes"
-            raise UsageError(
+            raise core.UsageError(
                 f"--criterion {RIC}: expected two classes, whose densities it compares, found "
                 f"{found}. Take {EBIC} with --model linear, or cv."
             )
@@ -542,8 +542,8 @@ def check_criterion(criterion: str, model: str, n_classes: int) -> None:
         )
 
 
-def _wrong_model(criterion: str, expected: str, model: str) -> UsageError:
-    return UsageError(
+def _wrong_model(criterion: str, expected: str, model: str) -> core.UsageError:
+    return core.UsageError(
         f"--criterion {criterion}: expected --model {expected}, found --model {model}. Choose one, "
         "or --criterion cv."
     )
@@ -568,7 +568,11 @@ class InformationCriterion:
     n_features: int = 1
 
     def losses(
-        self, sets: Candidates, columns: Table, known: NDArray[np.int32 | np.float64], model: str
+        self,
+        sets: core.Candidates,
+        columns: Table,
+        known: NDArray[np.int32 | np.float64],
+        model: str,
     ) -> Table:
         """Return the criterion of many sets of columns; float64 (n_sets,).
 
@@ -580,7 +584,9 @@ class InformationCriterion:
         if bool((known == known[0]).all()):
             return np.full(len(sets.bounds) - 1, np.inf)
         table, n_rows = np.ascontiguousarray(columns.T), float(len(known))
-        each = numerics.log(n_rows) + 2 * self.gamma * numerics.log(float(self.n_features))
+        each = core.numerics.log(n_rows) + 2 * self.gamma * core.numerics.log(
+            float(self.n_features)
+        )
         if self.name == RIC:
             losses = _RATIOS[model](table, known.astype(np.intp), sets)
         elif model in _LIKELIHOODS[True]:

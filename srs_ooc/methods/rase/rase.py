@@ -13,12 +13,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.extend import UsageError, Choice, Number, Share, Whole, exact_share, option, Candidates
-from srs_ooc.extend import Criterion, Outcome, Pages, RowSplit, Saved, State, Step, Subspace
-from srs_ooc.extend import n_pages, Purpose, derive, ceil_div, numerics, LOSS, PREDICTIONS, Ensemble
-from srs_ooc.extend import Sampler, SamplerContext, draw_subsets
-from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
-from srs_ooc.methods.held_out import deal, resample
+import srs_ooc.extend as core
+from srs_ooc.methods.held_out import (
+    SCREEN_NBYTES,
+    Folds,
+    HeldOutMethod,
+    HeldOutParams,
+    Truth,
+    deal,
+    resample,
+)
 from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
@@ -66,7 +70,7 @@ class Votes:
         predicted = validation
         if cutoff == TRAINING:
             predicted = np.sort(np.concatenate([training, validation]))
-        self.split = RowSplit(training, predicted)
+        self.split = core.RowSplit(training, predicted)
         self.held_out = np.isin(predicted, validation)
         self.sums = np.zeros((len(predicted), n_classes))
         self.begin()
@@ -121,7 +125,7 @@ class Votes:
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
 
 
-class RandomSubspaceEnsemble(Sampler):
+class RandomSubspaceEnsemble(core.Sampler):
     """Learns which features the best small subspaces hold.
 
     An iteration judges as many of a model's subspaces as ``capacity`` has room for. A round ends
@@ -151,22 +155,22 @@ class RandomSubspaceEnsemble(Sampler):
     """
 
     name = "rase"
-    needs = frozenset({LOSS, PREDICTIONS})
+    needs = frozenset({core.LOSS, core.PREDICTIONS})
 
     def __init__(
-        self, params: "Rase", context: SamplerContext, votes: Votes, score_name: str = "score"
+        self, params: "Rase", context: core.SamplerContext, votes: Votes, score_name: str = "score"
     ) -> None:
         self._params, self._votes, self._strata = params, votes, context.known.labels
         self._candidates, self._n_candidates = context.candidates, context.n_candidates
         self.capacity, self._score_name = context.subspace_size, score_name
-        self._key = derive(context.key, Purpose.JUDGED_SUBSETS)
-        self._rows_key = derive(context.key, Purpose.JUDGED_ROWS)
+        self._key = core.derive(context.key, core.Purpose.JUDGED_SUBSETS)
+        self._rows_key = core.derive(context.key, core.Purpose.JUDGED_ROWS)
         sizes = params.candidates, params.max_size
         self._batch = batch_size(*sizes, self._n_candidates, self.capacity)
-        self.n_batches = ceil_div(params.candidates, self._batch)
+        self.n_batches = core.ceil_div(params.candidates, self._batch)
         self._criterion = params.judged_by(self._n_candidates)
         self.score = np.zeros(context.n_features)
-        self._bettered = np.ones(n_pages(context.n_features), np.bool_)
+        self._bettered = np.ones(core.n_pages(context.n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
         self._least = np.inf
         self._kept: list[NDArray[np.uint32]] = []
@@ -188,7 +192,7 @@ class RandomSubspaceEnsemble(Sampler):
         if self._candidates is not None:
             members = np.searchsorted(self._candidates, members).astype(np.uint32)
         unit = 1.0 / self._params.models
-        least = floor / numerics.log(float(p)) if p > 1 else np.inf
+        least = floor / core.numerics.log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
         return members[heavy], counts[heavy].astype(np.int32)
 
@@ -201,42 +205,44 @@ class RandomSubspaceEnsemble(Sampler):
     def _n_wanted(self) -> int:
         return self._params.models * (self.n_batches if self.phase == SEARCHING else 1)
 
-    def propose(self, iteration: int, key: int) -> Subspace:
+    def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return some of a model's subspaces, or the one that was kept."""
         number = (iteration - self._first) % self._n_wanted
         if self.phase != SEARCHING:
-            return Subspace(self._kept[number], split=self._votes.split)
+            return core.Subspace(self._kept[number], split=self._votes.split)
         model, batch = divmod(number, self.n_batches)
         first = batch * self._batch
         count = min(self._batch, self._params.candidates - first)
         members, bounds = self._draw(model, first, count)
         features, places = np.unique(members, return_inverse=True)
-        candidates = Candidates(
+        candidates = core.Candidates(
             places.astype(np.int32), bounds, self._splits(model), self._criterion
         )
-        return Subspace(features, candidates)
+        return core.Subspace(features, candidates)
 
     def _draw(
         self, model: int, first: int, count: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        key = derive(derive(self._key, self.round), model)
+        key = core.derive(core.derive(self._key, self.round), model)
         sizes, weights = (self._params.max_size, self._n_candidates), (self._heavy, self._counts)
         unit, light = 1.0 / self._params.models, float(self._params.floor) / self._n_candidates
-        members, bounds = draw_subsets(key, first, count, *sizes, *weights, unit=unit, light=light)
+        members, bounds = core.draw_subsets(
+            key, first, count, *sizes, *weights, unit=unit, light=light
+        )
         return members if self._candidates is None else self._candidates[members], bounds
 
-    def _splits(self, model: int) -> tuple[RowSplit, ...]:
+    def _splits(self, model: int) -> tuple[core.RowSplit, ...]:
         """Return the rows by which all subspaces of a model are judged."""
         params, whole = self._params, self._votes.split
         if self._criterion is not None:
-            return (RowSplit(whole.fitted, whole.fitted[:0]),)
+            return (core.RowSplit(whole.fitted, whole.fitted[:0]),)
         if params.criterion == VALIDATION:
-            return (RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
-        key, rows = derive(derive(self._rows_key, self.round), model), whole.fitted
+            return (core.RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
+        key, rows = core.derive(core.derive(self._rows_key, self.round), model), whole.fitted
         if params.criterion == OUT_OF_BAG:
-            return tuple(resample(rows, derive(key, number)) for number in range(params.folds))
+            return tuple(resample(rows, core.derive(key, number)) for number in range(params.folds))
         fold = deal(self._strata[rows], params.folds, key)
-        return tuple(RowSplit(rows[fold != k], rows[fold == k]) for k in range(params.folds))
+        return tuple(core.RowSplit(rows[fold != k], rows[fold == k]) for k in range(params.folds))
 
     def version(self, iteration: int) -> int:
         """Return how often what is proposed has changed."""
@@ -246,14 +252,14 @@ class RandomSubspaceEnsemble(Sampler):
         """Return whether all rounds are over."""
         return self.phase == OVER
 
-    def progress(self) -> Step:
+    def progress(self) -> core.Step:
         """Return the models whose subspace was chosen, of all rounds."""
         n_models, n_rounds = self._params.models, self._params.rounds
         done = n_models * self.round + len(self._kept)
         stage = f"round {min(self.round + 1, n_rounds)}"
-        return Step(stage, done, n_models * n_rounds, unit="models")
+        return core.Step(stage, done, n_models * n_rounds, unit="models")
 
-    def absorb(self, iteration: int, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Keep the best subspace so far, or count the votes of a kept one."""
         if self.phase == SEARCHING:
             self._choose(outcome)
@@ -264,7 +270,7 @@ class RandomSubspaceEnsemble(Sampler):
         if self._n_done == self._n_wanted:
             self._end_phase()
 
-    def _choose(self, outcome: Outcome) -> None:
+    def _choose(self, outcome: core.Outcome) -> None:
         """Keep the subspace of least loss; of equal ones the first, which is no better a draw."""
         assert outcome.losses is not None
         model, batch = divmod(self._n_done, self.n_batches)
@@ -299,7 +305,7 @@ class RandomSubspaceEnsemble(Sampler):
         self._heavy, self._counts = self._weights_of(self._drawn_by)
         self.phase = OVER if self.round == self._params.rounds else SEARCHING
 
-    def state(self) -> State:
+    def state(self) -> core.State:
         """Return what was learnt, and where the work stands."""
         arrays: dict[str, NDArray[Any]] = {"votes": self._votes.sums}
         for name, subspaces in self._lists().items():
@@ -315,12 +321,12 @@ class RandomSubspaceEnsemble(Sampler):
             "best_round": self.best_round,
             "cutoff": self.cutoff,
         }
-        return State({self._score_name: Pages(self.score, self._bettered)}, arrays, facts)
+        return core.State({self._score_name: core.Pages(self.score, self._bettered)}, arrays, facts)
 
     def _lists(self) -> dict[str, list[NDArray[np.uint32]]]:
         return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
         facts = saved.facts
         if facts is None:
@@ -354,44 +360,44 @@ class Rase(HeldOutParams, HeldOutMethod):
     judges_candidates = True
     ranks_by = RandomSubspaceEnsemble.name
     needs = RandomSubspaceEnsemble.needs
-    candidates: int = option(
-        Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
+    candidates: int = core.option(
+        core.Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
         metavar="B2",
     )  # fmt: skip
-    max_size: int = option(
-        Whole(1, 10_000),
+    max_size: int = core.option(
+        core.Whole(1, 10_000),
         "D: a subspace has from 1 to D features, each size as likely.",
         default=0,
         default_text="the root of the training rows, rounded down; at most all features",
         metavar="D",
     )
-    rounds: int = option(
-        Whole(1, 1000), "Rounds, counted from the first, which draws uniformly.", default=10,
+    rounds: int = core.option(
+        core.Whole(1, 1000), "Rounds, counted from the first, which draws uniformly.", default=10,
         metavar="N",
     )  # fmt: skip
-    criterion: str = option(
-        Choice(CRITERIA),
+    criterion: str = core.option(
+        core.Choice(CRITERIA),
         "What chooses the best subspace: the models' held-out loss by cv (cross-validation), oob "
         "(rows left out of samples with replacement) or validation (the rows held out); or, of the "
         "training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or "
         "ebic (extended BIC; --model linear).",
         default=CROSS_VALIDATION,
     )
-    ebic_gamma: str = option(
-        Share(),
+    ebic_gamma: str = core.option(
+        core.Share(),
         "With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.",
         default="0",
         metavar="GAMMA",
     )
-    floor: str = option(
-        Number(),
+    floor: str = core.option(
+        core.Number(),
         "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
         "round.",
         default="0.1",
         metavar="C0",
     )
-    vote_cutoff: str = option(
-        Choice((HALF, TRAINING)),
+    vote_cutoff: str = core.option(
+        core.Choice((HALF, TRAINING)),
         "Share of votes above which the second of two classes wins: half, or the one that errs "
         "least on the training rows.",
         default=HALF,
@@ -403,33 +409,33 @@ class Rase(HeldOutParams, HeldOutMethod):
         params = super().settle(given, table)
         if params.criterion not in (CROSS_VALIDATION, OUT_OF_BAG) and "folds" in given:
             by = "of one split" if params.criterion == VALIDATION else "of all training rows"
-            raise UsageError(
+            raise core.UsageError(
                 f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
                 f"computed {by}. Leave it out."
             )
         if params.criterion != EBIC and "ebic_gamma" in given:
-            raise UsageError(
+            raise core.UsageError(
                 f"--ebic-gamma: expected with --criterion {EBIC} only, found {params.criterion}. "
                 "Leave it out, or choose that."
             )
         if float(params.floor) == 0:
-            raise UsageError(
+            raise core.UsageError(
                 "--floor: expected a number above 0, found 0. A feature that no kept subspace held "
                 "would never be drawn again."
             )
-        if exact_share(params.validation_share) > exact_share("0.5"):
-            raise UsageError(
+        if core.exact_share(params.validation_share) > core.exact_share("0.5"):
+            raise core.UsageError(
                 f"--validation-share: expected at most 0.5, found {params.validation_share}. "
                 "Or name rows with --validation-rows."
             )
         holds_none = params.validation_share == "0" and "validation" not in given
         if params.criterion == VALIDATION and holds_none:
-            raise UsageError(
+            raise core.UsageError(
                 "--criterion validation: expected rows held out, found --validation-share 0. Hold "
                 "some out, or choose cv or oob."
             )
         if params.vote_cutoff == TRAINING and table.n_classes != 2:
-            raise UsageError(
+            raise core.UsageError(
                 "--vote-cutoff training: expected two classes, found "
                 f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
             )
@@ -453,12 +459,12 @@ class Rase(HeldOutParams, HeldOutMethod):
     def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
         """Check that a subspace fits q, and that each fold has rows."""
         if self.max_size > subspace_size:
-            raise UsageError(
+            raise core.UsageError(
                 f"--max-size: expected at most {subspace_size} (the features paged in at a time), "
                 f"found {self.max_size}. Raise --subspace-size or --memory-mb, or lower it."
             )
         if self.max_size > (n_learnt := self.n_learnt(n_candidates)):
-            raise UsageError(
+            raise core.UsageError(
                 f"--max-size: expected at most {n_learnt} (the features learnt on), found "
                 f"{self.max_size}. Raise --screen, or lower it."
             )
@@ -486,7 +492,7 @@ class Rase(HeldOutParams, HeldOutMethod):
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
-    def judged_by(self, n_candidates: int) -> Criterion | None:
+    def judged_by(self, n_candidates: int) -> core.Criterion | None:
         """Return the information criterion, where one chooses."""
         if not self.is_information:
             return None
@@ -510,7 +516,7 @@ class Rase(HeldOutParams, HeldOutMethod):
 
     def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
         sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
-        return ceil_div(self.candidates, batch_size(*sizes, subspace_size))
+        return core.ceil_div(self.candidates, batch_size(*sizes, subspace_size))
 
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
@@ -531,14 +537,16 @@ class Rase(HeldOutParams, HeldOutMethod):
         """Return D: a subspace is paged in whole."""
         return self.max_size
 
-    def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
+    def ensemble(self, facts: Mapping[str, Any]) -> core.Ensemble | None:
         """Return that the kept subspaces of the best round predict, as they voted."""
         if not facts.get("losses"):
             return None
         first = int(facts["best_round"]) * self.models
-        return Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
+        return core.Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
 
-    def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
+    def learn(
+        self, context: core.SamplerContext, folds: Folds, score: str = "score"
+    ) -> core.Sampler:
         """Return what searches."""
         truth, n_classes = Truth.of(context.known, folds.training), context.known.n_classes
         votes = Votes(truth, n_classes, folds.training, folds.validation, self.vote_cutoff)
