@@ -32,6 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from srs_ooc import api
+from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling, whole_given
@@ -138,12 +139,12 @@ def names_of(frame: Any) -> list[str]:
     return [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
 
 
-def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
+def columns_of(frame: Any, places: Indices) -> NDArray[Any]:
     """Return some columns, at least one, of a frame of polars or PyArrow as an array."""
     return np.column_stack([column_of(frame, place).to_numpy() for place in places.tolist()])
 
 
-def _columns(X: Any, places: NDArray[np.intp]) -> Any:
+def _columns(X: Any, places: Indices) -> Any:
     """Return some columns of a table."""
     if frame_library(X) in (None, "pandas"):
         return _safe_indexing(X, places, axis=1)
@@ -152,7 +153,7 @@ def _columns(X: Any, places: NDArray[np.intp]) -> Any:
 
 def checked_fit(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
-) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None, Any]:
+) -> tuple[Any, NDArray[Any], Floats | None, Any]:
     """Return what is given to a fit, checked: table, target, weights and groups.
 
     Rows of weight 0 are left out, equal weights forgotten.
@@ -504,13 +505,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         return self.task
 
     def _ingested(
-        self,
-        folder: Path,
-        X: Any,
-        y: NDArray[Any],
-        weights: NDArray[np.float64] | None,
-        groups: Any,
-    ) -> tuple[Store, NDArray[np.intp]]:
+        self, folder: Path, X: Any, y: NDArray[Any], weights: Floats | None, groups: Any
+    ) -> tuple[Store, Indices]:
         """Return the store of a table, made in ``folder``, and which columns its features are."""
         features, covariates = self._parted(X)
         ingest(
@@ -527,7 +523,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         )
         return Store.open(folder / "X.zarr"), features
 
-    def _parted(self, X: Any) -> tuple[NDArray[np.intp], dict[str, Any]]:
+    def _parted(self, X: Any) -> tuple[Indices, dict[str, Any]]:
         """Return the places of the features, and the values of the covariates by name."""
         n, given = self.n_features_in_, self.adjust
         if given is None or given == "none":
@@ -553,7 +549,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         self.n_features_in_ = store.n_features
         self.feature_names_in_ = np.array(list(store.names), dtype=object)
 
-    def _take_result(self, result: Result, features: NDArray[np.intp]) -> None:
+    def _take_result(self, result: Result, features: Indices) -> None:
         reading, n = result.reading, self.n_features_in_
         positions, verdict = features[reading.positions], reading.verdict
         selected = reading.selected()
@@ -595,9 +591,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             )
         return int(n)
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
-        support: NDArray[np.bool_] = self.support_
+        support: Bools = self.support_
         return support
 
     def transform(self, X: Any) -> Any:
@@ -683,13 +679,13 @@ class _Ensemble(SRSSelector):
             )
         return super()._request(store)
 
-    def _take_result(self, result: Result, features: NDArray[np.intp]) -> None:
+    def _take_result(self, result: Result, features: Indices) -> None:
         from srs_ooc.ensemble.prediction import Model
 
         super()._take_result(result, features)
         self.ensemble_ = Model.of(result.run, result.store.place)
 
-    def _shares(self, X: Any) -> NDArray[np.float64]:
+    def _shares(self, X: Any) -> Floats:
         check_is_fitted(self)
         with python_errors():
             data = store_of(X) if is_store(X) else checked_table(self, X, reset=False)
@@ -743,7 +739,7 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
         self._is_coded = False
         self.classes_ = np.array(store.manifest.classes)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, float64 (n_samples, n_classes).
 
         ``X`` is what :meth:`fit` takes, without the target.
@@ -780,6 +776,6 @@ class SRSRegressor(RegressorMixin, _Ensemble):
             raise ValueError(f"{store.place}: expected a target of numbers, found classes.")
         super()._take_names(store)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Return the number predicted for each row, float64 (n_samples,)."""
         return self._shares(X)[:, 0]

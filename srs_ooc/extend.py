@@ -5,6 +5,19 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
+from srs_ooc.base.arrays import (
+    Bools as Bools,
+    Bytes as Bytes,
+    Floats as Floats,
+    Floats32 as Floats32,
+    Indices as Indices,
+    Integers as Integers,
+    Ints as Ints,
+    Ints32 as Ints32,
+    Reals as Reals,
+    Uints as Uints,
+    Uints32 as Uints32,
+)
 from srs_ooc.base.budget import (
     Budget as Budget,
     Lease as Lease,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base import records
+from srs_ooc.base.arrays import Floats, Floats32, Uints32
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, State, Stateful, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of, scale_below
 from srs_ooc.evidence.judges import PositiveJudge
@@ -125,7 +126,7 @@ class _Work:
         n_features: int,
         subspace_size: int,
         round_size: int,
-        candidates: NDArray[np.uint32] | None,
+        candidates: Uints32 | None,
     ) -> None:
         self.tally, self.round_size = Tally(n_features), round_size
         self.iteration = 0
@@ -166,7 +167,7 @@ def check_sampler(
     subspace_size: int = 24,
     n_iterations: int = 60,
     round_size: int = 1,
-    candidates: NDArray[np.uint32] | None = None,
+    candidates: Uints32 | None = None,
 ) -> None:
     """Check that a sampler keeps to the contract of :class:`srs_ooc.samplers.base.Sampler`.
 
@@ -206,9 +207,7 @@ def check_sampler(
     _check_resumed(begun, whole)
 
 
-def _check_proposals(
-    work: _Work, n_iterations: int, candidates: NDArray[np.uint32]
-) -> list[Subspace]:
+def _check_proposals(work: _Work, n_iterations: int, candidates: Uints32) -> list[Subspace]:
     """Check each proposal; return the course."""
     course = []
     while work.iteration < n_iterations and not work.sampler.done(work.iteration):
@@ -443,12 +442,8 @@ _CLOSE = 1e-6
 
 
 def check_score(
-    make: MakeScore,
-    columns: NDArray[np.float32],
-    *,
-    has_symmetry: bool = True,
-    tolerance: float = _CLOSE,
-) -> NDArray[np.float64]:
+    make: MakeScore, columns: Floats32, *, has_symmetry: bool = True, tolerance: float = _CLOSE
+) -> Floats:
     """Check a score against the contract of :class:`srs_ooc.samplers.column_scores.ColumnScore`.
 
     Parameters
@@ -496,9 +491,7 @@ def check_score(
     return scores
 
 
-def _check_constant(
-    make: MakeScore, columns: NDArray[np.float32], scores: NDArray[np.float64], tolerance: float
-) -> None:
+def _check_constant(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:
     """Check that a column of zeros scores 0, and changes no other's score beyond ``tolerance``."""
     n_columns, n_rows = columns.shape
     more = np.vstack([columns, np.zeros((1, n_rows), np.float32)])
@@ -508,9 +501,7 @@ def _check_constant(
     assert close, "scores: a column of zeros changed others"
 
 
-def _check_symmetry(
-    make: MakeScore, columns: NDArray[np.float32], scores: NDArray[np.float64], tolerance: float
-) -> None:
+def _check_symmetry(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:
     """Check that the order of columns and of rows does not matter, as a probe needs."""
     n_columns, n_rows = columns.shape
     by_column = np.random.default_rng(0).permutation(n_columns)
@@ -524,7 +515,7 @@ def _check_symmetry(
         assert close, f"scores: {what} in another order: other scores"
 
 
-def _scored(score: ColumnScore, columns: ScoredColumns, size: int) -> NDArray[np.float64]:
+def _scored(score: ColumnScore, columns: ScoredColumns, size: int) -> Floats:
     """Return the scores, from blocks whose memory is used again and must not be changed."""
     block = np.zeros((size, columns.shape[1]), columns.dtype)
 
@@ -627,7 +618,7 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
 
 
 def _check_column(
-    position: int, values: NDArray[np.float64], column: Sequence[Any], texts: list[bytes] | None
+    position: int, values: Floats, column: Sequence[Any], texts: list[bytes] | None
 ) -> None:
     if texts is None:
         right = np.array_equal(values, np.array(column, np.float64), equal_nan=True)

@@ -7,13 +7,7 @@ from typing import Any
 from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import (
-    check_known,
-    checked,
-    megabytes_given,
-    place_given,
-    python_spelling,
-)
+from srs_ooc.base.options import check_known, checked, megabytes_given, place_given, python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet, rows_held_out
 from srs_ooc.ensemble.compaction import compact as compacted

@@ -6,8 +6,8 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats
 from srs_ooc.base.errors import UsageError
 
 KINDS = ("pandas", "polars", "records")
@@ -141,7 +141,7 @@ def arrow_texts(texts: Sequence[str | None]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def arrow_numbers(values: NDArray[np.float64]) -> Any:
+def arrow_numbers(values: Floats) -> Any:
     """Return float64 (n,) as a ``pyarrow.DoubleArray``, null where NaN."""
     import pyarrow as pa
 
@@ -150,7 +150,7 @@ def arrow_numbers(values: NDArray[np.float64]) -> Any:
     return pa.Array.from_buffers(pa.float64(), len(values), buffers)
 
 
-def _validity(missing: NDArray[np.bool_]) -> Any:
+def _validity(missing: Bools) -> Any:
     """Return the bits of what is there, the lowest first; None if all is."""
     import pyarrow as pa
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Floats32, Integers, Ints, Ints32, Uints32
+
 
 class Covariate(NamedTuple):
     """A covariate: a column that is kept beside the features and never searched.
@@ -26,7 +28,7 @@ class Covariate(NamedTuple):
     """
 
     name: str
-    values: NDArray[np.float64]
+    values: Floats
     levels: tuple[str, ...] = ()
 
 
@@ -56,8 +58,8 @@ class RowSplit:
         Places among the training rows, ascending; a row may be fitted on several times.
     """
 
-    fitted: NDArray[np.int32]
-    predicted: NDArray[np.int32]
+    fitted: Ints32
+    predicted: Ints32
 
 
 class Criterion(Protocol):
@@ -74,12 +76,8 @@ class Criterion(Protocol):
         """For messages."""
 
     def losses(
-        self,
-        sets: "Candidates",
-        columns: NDArray[np.float64],
-        known: NDArray[np.int32 | np.float64],
-        model: str,
-    ) -> NDArray[np.float64]:
+        self, sets: "Candidates", columns: Floats, known: NDArray[np.int32 | np.float64], model: str
+    ) -> Floats:
         """Return what counts in place of the loss of each candidate; float64 (n_sets,).
 
         Infinite where it cannot be computed.
@@ -113,8 +111,8 @@ class Candidates:
         What counts in place of the held-out loss; then there is one split, which predicts no rows.
     """
 
-    places: NDArray[np.int32]
-    bounds: NDArray[np.int64]
+    places: Ints32
+    bounds: Ints
     splits: tuple[RowSplit, ...]
     criterion: Criterion | None = None
 
@@ -135,7 +133,7 @@ class Subspace:
         Whether its trees are among those that predict, and are kept where a run keeps trees.
     """
 
-    features: NDArray[np.uint32]
+    features: Uints32
     candidates: Candidates | None = None
     split: RowSplit | None = None
     in_ensemble: bool = True
@@ -163,7 +161,7 @@ class Iteration:
     probe: Probe | None = None
 
     @property
-    def features(self) -> NDArray[np.uint32]:
+    def features(self) -> Uints32:
         """Those of the subspace."""
         return self.subspace.features
 
@@ -190,12 +188,12 @@ class Outcome:
         Class shares, or one number, of each predicted row of the split.
     """
 
-    features: NDArray[np.uint32]
-    importance: NDArray[np.int64]
+    features: Uints32
+    importance: Ints
     probe_importance: int | None = None
     trees: tuple[bytes, ...] = ()
-    losses: NDArray[np.float64] | None = None
-    predictions: NDArray[np.float32] | None = None
+    losses: Floats | None = None
+    predictions: Floats32 | None = None
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,7 @@ def n_pages(n_items: int) -> int:
     return -(-n_items // PAGE_ITEMS)
 
 
-def touch(changed: NDArray[np.bool_], items: NDArray[np.integer[Any]]) -> None:
+def touch(changed: Bools, items: Integers) -> None:
     """Mark the pages of ``items`` as changed since the last commit."""
     changed[items // PAGE_ITEMS] = True
 
@@ -241,7 +239,7 @@ class Pages:
     """
 
     array: NDArray[Any]
-    changed: NDArray[np.bool_]
+    changed: Bools
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ same functions (``native/hash.hpp``) and is tested to agree on fixed vectors.
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
+
+from srs_ooc.base.arrays import Integers, Ints, Uints
 
 UINT64_MASK = (1 << 64) - 1
 UINT32_MASK = (1 << 32) - 1
@@ -71,20 +72,20 @@ def key_of(*words: int) -> int:
     return key
 
 
-def mix64_array(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix64_array(x: Uints) -> Uints:
     """Return :func:`mix64` of each element."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def derive_array(key: int | NDArray[np.uint64], words: NDArray[np.integer]) -> NDArray[np.uint64]:
+def derive_array(key: int | Uints, words: Integers) -> Uints:
     """Return :func:`derive` of one key, or of each of an array, and each of ``words``."""
     mixed = mix64_array(words.astype(np.uint64) + np.uint64(GOLDEN))
     return mix64_array(mixed + np.asarray(key, np.uint64))
 
 
-def scale_below(hashes: NDArray[np.uint64], bound: int | NDArray[np.int64]) -> NDArray[np.uint64]:
+def scale_below(hashes: Uints, bound: int | Ints) -> Uints:
     """Map 64-bit hashes to integers uniform in ``0 .. bound - 1``, for ``bound < 2**32``.
 
     ``bound`` is one for all, or one each. The high word of the 64 x 32-bit product, so the bias is

@@ -284,12 +284,7 @@ def pairs_command(
 @RUN_STORE_OPTION
 @with_options(RECORD_OPTIONS)
 def assess_command(
-    run: Path,
-    other: Place,
-    store: Place | None,
-    top: int | None,
-    memory_mb: int,
-    **form: Any,
+    run: Path, other: Place, store: Place | None, top: int | None, memory_mb: int, **form: Any
 ) -> None:
     """Test the selected features of RUN again in the store OTHER: a second cohort, plate or site.
 

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Integers, Ints32, Reals, Uints32
 from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
@@ -41,7 +41,6 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.native.numerics import Floats
 from srs_ooc.runs.engine import Engine, Executor, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import (
@@ -117,9 +116,9 @@ N_TREES = 300
 
 def held_out_score(
     parts: Resources,
-    rows: NDArray[np.int32],
-    target: NDArray[np.integer] | NDArray[np.floating] | Censored,
-    features: NDArray[np.uint32],
+    rows: Ints32,
+    target: Integers | Reals | Censored,
+    features: Uints32,
     key: int,
     beside: tuple[Floats, Floats] | None = None,
 ) -> float:
@@ -166,11 +165,7 @@ def held_out_score(
 
 
 def _predicted(
-    parts: Resources,
-    trained: TrainingRows,
-    rows: NDArray[np.int32],
-    features: NDArray[np.uint32],
-    key: int,
+    parts: Resources, trained: TrainingRows, rows: Ints32, features: Uints32, key: int
 ) -> Floats:
     """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
     manifest = parts.manifest
@@ -183,11 +178,7 @@ def _predicted(
 
 
 def forest_says(
-    parts: Resources,
-    trained: TrainingRows,
-    features: NDArray[np.uint32],
-    panel: Floats,
-    key: int,
+    parts: Resources, trained: TrainingRows, features: Uints32, panel: Floats, key: int
 ) -> Floats:
     """Return what a forest grown on ``features``, ascending, says of rows given by codes.
 
@@ -205,7 +196,7 @@ def forest_says(
 
 
 def _forest(
-    parts: Resources, trained: TrainingRows, features: NDArray[np.uint32], key: int
+    parts: Resources, trained: TrainingRows, features: Uints32, key: int
 ) -> Iterator[Trees]:
     """Yield the trees one by one, in order."""
     limits = replace(parts.spec.learner.limits, max_features=math.isqrt(len(features) - 1) + 1)
@@ -226,13 +217,13 @@ def _forest(
             yield decode_trees(data, *ends, regression=trained.response.is_regression)
 
 
-def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
+def share_explained(target: Floats, predicted: Floats) -> float:
     """Return the coefficient of determination; 0 where the target is constant."""
     spread = float(((target - target.mean()) ** 2).sum())
     return 1.0 - float(((target - predicted) ** 2).sum()) / spread if spread > 0 else 0.0
 
 
-def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Iterator[Outcome]:
+def _in_order(executor: Executor, features: Uints32, key: int) -> Iterator[Outcome]:
     pending: deque[Future[Outcome]] = deque()
     for number in range(N_TREES):
         tree_key = derive(derive(key, number), Purpose.TREE)
@@ -258,11 +249,11 @@ NESTING = ((0.3, 0.7),)
 
 def nest(
     parts: Resources,
-    features: NDArray[np.uint32],
-    selected: NDArray[np.uint32],
+    features: Uints32,
+    selected: Uints32,
     key: int,
     keep_going: Callable[[int, int], bool],
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
+) -> tuple[Uints32, Uints32] | None:
     """Return nested sets of candidates; None if ``keep_going(done, total)`` says no.
 
     Parameters
@@ -299,14 +290,14 @@ def nest(
     return nested, features[leader]
 
 
-def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def pooled_order(first: Uints32, second: Uints32) -> Uints32:
     """Order the same features by the product of their ranks in two orders, ties by the first."""
     rank = {feature: i for i, feature in enumerate(second.tolist(), 1)}
     products = [i * rank[feature] for i, feature in enumerate(first.tolist(), 1)]
     return first[np.argsort(products, kind="stable")]
 
 
-def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
+def columns_of(parts: Resources, features: Uints32) -> RankColumns:
     """Return the codes of features, of rows few enough to be held."""
     n_rows, manifest = parts.n_rows, parts.manifest
     rows = sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
@@ -444,9 +435,9 @@ class Fold:
     repeat: int
     fold: int
     train: Inputs
-    rows: NDArray[np.int32]
-    target: NDArray[np.int32] | NDArray[np.float64] | Censored
-    basis: NDArray[np.int32] | None = None
+    rows: Ints32
+    target: Ints32 | Floats | Censored
+    basis: Ints32 | None = None
 
     def beside(self, store: Store) -> tuple[Floats, Floats] | None:
         """Return what covariates leave of the rows trained on, and say of those held out.
@@ -479,7 +470,7 @@ class FoldJob(Job):
     """
 
     spec: RunSpec
-    excluded: NDArray[np.uint32] | None
+    excluded: Uints32 | None
     n_iterations: int
     sizes: list[int]
     label, tells = "fold", True
@@ -687,22 +678,22 @@ class Curve:
     """
 
     sizes: list[int]
-    scores: NDArray[np.float64]
+    scores: Floats
     n_parts: int = N_FOLDS
 
     @property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Mean over folds; float64 (n_sizes,)."""
-        means: NDArray[np.float64] = self.scores.mean(axis=0)
+        means: Floats = self.scores.mean(axis=0)
         return means
 
     @property
-    def errors(self) -> NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Standard error of each mean, folds taken as independent; 0 of a single fold."""
         n = len(self.scores)
         if n < 2:
             return np.zeros(len(self.sizes))
-        spread: NDArray[np.float64] = self.scores.std(axis=0, ddof=1) / np.sqrt(n)
+        spread: Floats = self.scores.std(axis=0, ddof=1) / np.sqrt(n)
         return spread
 
     def interval(self, size: int, n_rows: int = 0) -> tuple[float, float] | None:
@@ -831,7 +822,7 @@ def compact(
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
     max_features: int | None = None,
-    held_out: NDArray[np.int32] | None = None,
+    held_out: Ints32 | None = None,
 ) -> SmallSet | None:
     """Compact a run that is done; None if ``site.watch`` says no, to be gone on with later.
 
@@ -958,7 +949,7 @@ def _check_repeatable(ledger: Run) -> None:
 
 def rows_held_out(
     ledger: Run, store: Store, file: Path | None, column: str | None
-) -> NDArray[np.int32] | None:
+) -> Ints32 | None:
     """Return the rows of a run that are to be held out once; None if folds are.
 
     They are those whose ids a ``file`` names, or the fifth of them with the largest numbers in a
@@ -1002,11 +993,7 @@ def rows_held_out(
 
 
 def _splits(
-    ledger: Run,
-    site: FoldContext,
-    n_folds: int,
-    n_repeats: int,
-    held_out: NDArray[np.int32] | None,
+    ledger: Run, site: FoldContext, n_folds: int, n_repeats: int, held_out: Ints32 | None
 ) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
     inputs, seed = ledger.inputs, ledger.spec.run.seed

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32
 from srs_ooc.base.budget import Budget, Lease, n_cores, process_nbytes, total_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import frame_of
@@ -102,8 +103,8 @@ def walking_leases(
 
 
 def unseen_rows(
-    run: Path, spec: RunSpec, store: Store, task: Task, asked: NDArray[np.int32] | None
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    run: Path, spec: RunSpec, store: Store, task: Task, asked: Ints32 | None
+) -> tuple[Ints32, Ints]:
     """Return the rows to ask about: those ``asked`` for, or the training rows out of bag.
 
     Returns
@@ -158,7 +159,7 @@ FLIPPED, MIRRORED, PERMUTED = "flipped", "mirrored", "permuted"
 """What was done to a feature."""
 
 
-def codes_mirrored(store: Store, features: NDArray[np.integer], flip: str) -> NDArray[np.uint16]:
+def codes_mirrored(store: Store, features: Integers, flip: str) -> NDArray[np.uint16]:
     """Return of each feature the codes that are mirrored; 0 where it is permuted.
 
     Parameters
@@ -202,7 +203,7 @@ def mirror(
     return np.where(codes == missing, codes, last - codes)
 
 
-def permutation(seed: int, repeat: int, n_rows: int) -> NDArray[np.int64]:
+def permutation(seed: int, repeat: int, n_rows: int) -> Ints:
     """Return the row whose code each row takes in a repeat: the same of all features.
 
     Features are altered one at a time, so one permutation does for all; that they share it makes
@@ -251,9 +252,9 @@ class Sensitivity:
         The run's, for names.
     """
 
-    positions: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    changes: NDArray[np.int64]
+    positions: Ints
+    scores: Floats
+    changes: Ints
     altered: tuple[str, ...]
     facts: dict[str, Any]
     store: Store
@@ -405,7 +406,7 @@ class _Measuring:
         ledger: Run,
         trees: TreeReader,
         store: Store,
-        asked: NDArray[np.int32] | None,
+        asked: Ints32 | None,
         flip: str,
         repeats: int,
     ) -> None:
@@ -427,7 +428,7 @@ class _Measuring:
         # Sums are of whole numbers, over rows and repeats; a loss is in units of 2**-36.
         self._sums = np.zeros((len(self._features), 3), np.int64)
         self._n_voted = self._n_right = self._loss = 0
-        self._voted: list[NDArray[np.float64]] = []
+        self._voted: list[Floats] = []
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
@@ -522,7 +523,7 @@ class _Measuring:
                 altered[some] = mirror(found[0][some], self._mirrored[some])
         return found[0], found[1:]
 
-    def _parts(self, n_rows: int) -> Iterator[tuple[Trees, NDArray[np.int64], range]]:
+    def _parts(self, n_rows: int) -> Iterator[tuple[Trees, Ints, range]]:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
@@ -532,7 +533,7 @@ class _Measuring:
                 yield part, slot, range(first + some, first + some + len(part.root))
             first += len(batch.root)
 
-    def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> NDArray[np.uint8]:
+    def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> Bytes:
         """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.
 
         uint8 (n_trees, n_rows), of trees by their numbers in the order of iterations.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Integers
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
@@ -59,7 +59,7 @@ class Panel:
         The target, where the table has it.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     ids: list[str]
     labels: list[str] | None
 
@@ -70,13 +70,13 @@ def shown(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_SHOWN]) + more
 
 
-def translation(texts: list[str], known: list[str]) -> NDArray[np.float64]:
+def translation(texts: list[str], known: list[str]) -> Floats:
     """Return the code among ``known`` of each text, -1 where it is none; float64 (n,)."""
     codes = {text: code for code, text in enumerate(known)}
     return np.array([codes.get(text, -1) for text in texts], dtype=np.float64)
 
 
-def translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
+def translate(values: Floats, codes: Floats) -> None:
     """Turn numbers of texts into the codes of these texts, in place; NaN stays."""
     there = ~np.isnan(values)
     values[there] = codes[values[there].astype(np.int64)]
@@ -205,7 +205,7 @@ class CsvPanels:
         if reader.native.panel_row:
             yield panel()
 
-    def _kinds(self) -> NDArray[np.uint8]:
+    def _kinds(self) -> Bytes:
         """Return how the cells of each column are read: as texts where training had texts."""
         categories = self._splits.facts["categories"]
         named = (slot >= 0 and categories[slot] is not None for slot in self._slots)
@@ -275,7 +275,7 @@ class StorePanels:
         self._stored = np.argsort(sources)[found]
         self._codes = self._translations()
 
-    def _translations(self) -> list[NDArray[np.float64] | None]:
+    def _translations(self) -> list[Floats | None]:
         """Return for each column the training code of each of its categories."""
         own, codes = self._store.categories(), []
         trained = self._splits.facts["categories"]
@@ -305,7 +305,7 @@ class StorePanels:
                 yield Panel(values, ids, labels if is_same else None)
         self._store.check_unchanged()
 
-    def _read_values(self, first: int, values: NDArray[np.float64]) -> None:
+    def _read_values(self, first: int, values: Floats) -> None:
         order, stop = np.argsort(self._stored), first + values.shape[1]
         for i, row, part in self._store.column_parts(self._stored[order]):
             low, high = max(first, row), min(stop, row + len(part))
@@ -315,7 +315,7 @@ class StorePanels:
             if codes is not None:
                 translate(column, codes)
 
-    def _read_codes(self, columns: ColumnStore, first: int, values: NDArray[np.float64]) -> None:
+    def _read_codes(self, columns: ColumnStore, first: int, values: Floats) -> None:
         (n_used, n_rows), manifest = values.shape, self._store.manifest
         block = Block(max(1, n_used), n_rows, manifest.code_nbytes, tiled=False)
         if n_used:
@@ -357,7 +357,7 @@ class MemoryPanels:
 
     as_codes = False
 
-    def __init__(self, thing: Any, splits: SplitTable, positions: NDArray[np.integer[Any]]) -> None:
+    def __init__(self, thing: Any, splits: SplitTable, positions: Integers) -> None:
         is_sparse = type(thing).__module__.startswith("scipy.sparse")
         self._thing = thing.tocsr() if is_sparse else thing
         self._splits, self._positions = splits, np.asarray(positions, np.intp)
@@ -381,7 +381,7 @@ class MemoryPanels:
             values = self._values(_rows_of(self._thing, start, stop))
             yield Panel(values, [str(i + 1) for i in range(start, stop)], None)
 
-    def _values(self, rows: Any) -> NDArray[np.float64]:
+    def _values(self, rows: Any) -> Floats:
         from srs_ooc.ingestion.formats.in_memory import open_object
 
         names = self._splits.names

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Indices, Ints
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.files import check_free, explained, published_file
@@ -196,7 +196,7 @@ class Scores:
         self._n_right, self._loss = 0, 0.0
         self._first = self._sum = self._squares = self._errors = 0.0
 
-    def add(self, labels: list[str], predicted: list[int], shares: NDArray[np.float64]) -> None:
+    def add(self, labels: list[str], predicted: list[int], shares: Floats) -> None:
         """Count some rows.
 
         Labels, predicted classes, and probabilities (n_rows, n_classes); of a regression targets as
@@ -209,7 +209,7 @@ class Scores:
                 self.n_unlabelled += missing
                 self.n_unknown += not missing
 
-    def _add_class(self, label: str, guess: int, shares: NDArray[np.float64]) -> bool:
+    def _add_class(self, label: str, guess: int, shares: Floats) -> bool:
         code = self._codes.get(label, -1)
         if code < 0 and _MISSING.fullmatch(label):
             return False
@@ -218,7 +218,7 @@ class Scores:
         self.n_rows += 1
         return code >= 0
 
-    def _add_number(self, label: str, _: int, mean: NDArray[np.float64]) -> bool:
+    def _add_number(self, label: str, _: int, mean: Floats) -> bool:
         number = _number(label)
         if number is None:
             return False
@@ -394,7 +394,7 @@ def looked_up(
 
 def predicted(
     trees: TreeReader, splits: SplitTable, panels: Panels, n_rows: int
-) -> Iterator[tuple[Panel, NDArray[np.float64]]]:
+) -> Iterator[tuple[Panel, Floats]]:
     """Yield all rows, ``n_rows`` at a time, with their mean class shares or mean targets."""
     for panel in panels.panels(n_rows):
         count, as_codes = len(panel.ids), panels.as_codes
@@ -404,7 +404,7 @@ def predicted(
 def _write(
     out: Path,
     id_name: str,
-    panels: Iterator[tuple[Panel, NDArray[np.float64]]],
+    panels: Iterator[tuple[Panel, Floats]],
     trees: TreeReader,
     splits: SplitTable,
 ) -> Report:
@@ -463,7 +463,7 @@ class Model:
 
     trees: TreeReader
     splits: SplitTable
-    positions: NDArray[np.int64]
+    positions: Ints
     store: str
     n_features: int
 
@@ -505,11 +505,11 @@ class Model:
         labels: list[str] = self.splits.facts["classes"]
         return labels
 
-    def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+    def chosen(self, shares: Floats) -> Indices:
         """Return the class of each row, from its shares as :meth:`predict` returns them."""
         return self.trees.ensemble.chosen(shares)
 
-    def shares(self, data: Any) -> NDArray[np.float64]:
+    def shares(self, data: Any) -> Floats:
         """Return the mean class shares of each row; of a regression the mean target.
 
         As :meth:`predict`, but that the columns of a table in memory are those of training, in
@@ -519,7 +519,7 @@ class Model:
 
     def predict(
         self, data: Any, *, by_name: bool = True, cap_nbytes: int | None = None
-    ) -> tuple[list[str], NDArray[np.float64]]:
+    ) -> tuple[list[str], Floats]:
         """Return the ids of rows, and their mean class shares; of a regression the mean target.
 
         Parameters
@@ -571,7 +571,7 @@ class Model:
             parts.append(shares)
         return ids, np.concatenate(parts)
 
-    def _named(self, frame: Any) -> NDArray[np.int64]:
+    def _named(self, frame: Any) -> Ints:
         """Return the column of a frame for each feature that splits use."""
         names = getattr(frame, "column_names", None) or frame.columns
         place = {str(name): position for position, name in enumerate(names)}

@@ -15,8 +15,8 @@ from itertools import combinations
 from math import comb, isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
 from srs_ooc.evidence.rank_tests import (
     Contrast,
     RankTarget,
@@ -25,7 +25,7 @@ from srs_ooc.evidence.rank_tests import (
     contrasts_log_p,
     strongest_of,
 )
-from srs_ooc.native.numerics import Floats, log
+from srs_ooc.native.numerics import log
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
 # each times the number of choices of these others and divided by its share: then it is at most t
@@ -115,7 +115,7 @@ def held_nbytes(
     return min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * each
 
 
-def halves(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.bool_]:
+def halves(codes: Integers, missing_code: int) -> Bools:
     """Return which rows are above the cut of each column nearest its median; bool (n, n_rows).
 
     Of the rows that are known; the others are not above it.
@@ -142,7 +142,7 @@ class _Sums:
         Of these rows.
     """
 
-    def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
+    def __init__(self, codes: Integers, target: RankTarget) -> None:
         self._codes, self._shift = codes, max(0, int(codes.max()).bit_length() - _BITS)
         some = [target.targets]
         if target.n_scores > 1:
@@ -164,7 +164,7 @@ class _Sums:
         """How many scores there are."""
         return len(self._scores) - 1
 
-    def over(self, masks: NDArray[np.bool_], score: int) -> NDArray[np.float64]:
+    def over(self, masks: Bools, score: int) -> Floats:
         """Return the sums over the rows of each mask, bool (m, n_rows).
 
         float64 (3, n, m): of x s, s and s^2, s the score of that number, from 1; 0 stands for those
@@ -183,18 +183,18 @@ class _Sums:
         return sums
 
 
-def correlations(sums: NDArray[np.float64], of_score: NDArray[np.float64]) -> NDArray[np.float64]:
+def correlations(sums: Floats, of_score: Floats) -> Floats:
     """Return (rows - 1) r^2 of columns and a score, by their sums (:class:`_Sums`); (n, m)."""
     (total, count, squares), (products, score, score_squares) = sums, of_score
     shared = count * products - total * score
     scale = (count * squares - total * total) * (count * score_squares - score * score)
-    seen: NDArray[np.float64] = np.zeros_like(scale)
+    seen: Floats = np.zeros_like(scale)
     np.divide(shared * shared, scale, out=seen, where=scale > 0)
     seen *= count - 1
     return seen
 
 
-def by_others(others: NDArray[np.integer]) -> list[tuple[list[int], NDArray[np.intp]]]:
+def by_others(others: Integers) -> list[tuple[list[int], Indices]]:
     """Return each way of parting the rows that is proposed, and the features it is proposed for.
 
     ``others``: int (n, k, n_others), as :meth:`Looked.propose` returns them.
@@ -225,7 +225,7 @@ class Looked:
         Which rows are in the upper half of each feature, and which are in either.
     """
 
-    def __init__(self, codes: NDArray[np.integer], missing_code: int, target: RankTarget) -> None:
+    def __init__(self, codes: Integers, missing_code: int, target: RankTarget) -> None:
         self.is_high, self.is_known = halves(codes, missing_code), codes < missing_code
         self._sums = _Sums(_without_missing(codes, missing_code), target)
         every = np.ones((1, codes.shape[1]), np.bool_)
@@ -247,7 +247,7 @@ class Looked:
             parts.append(target.within(unknown > 0).in_strata((unknown << len(way)) + number))
         return parts
 
-    def neg_log10_p(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
+    def neg_log10_p(self, ways: Integers) -> Floats:
         """Return about how strong each column is within the parts that each way makes.
 
         float64 (n, n_ways), that of the score it goes with most; 0 where the column is one of those
@@ -262,7 +262,7 @@ class Looked:
         best[ways.T, np.arange(len(ways))] = 0.0
         return best / (2 * _LN10)
 
-    def _parts(self, ways: NDArray[np.integer], score: int) -> list[NDArray[np.float64]]:
+    def _parts(self, ways: Integers, score: int) -> list[Floats]:
         """Return the sums over each part, from those over few of them; of known rows alone."""
         high, known, whole = self.is_high, self.is_known, self._whole[score]
         if ways.shape[1] == 1:
@@ -278,22 +278,20 @@ class Looked:
             whole = self._sums.over(known[one] & known[other], score)
         return [both, left - both, right - both, whole - left - right + both]
 
-    def _over(
-        self, of: NDArray[np.bool_], places: NDArray[np.integer], score: int
-    ) -> NDArray[np.float64]:
+    def _over(self, of: Bools, places: Integers, score: int) -> Floats:
         """Return the sums over the rows of some features, which may repeat."""
         if of is self.is_known and self._all_known:
             return self._whole[score]
         distinct, which = np.unique(places, return_inverse=True)
-        sums: NDArray[np.float64] = self._sums.over(of[distinct], score)
+        sums: Floats = self._sums.over(of[distinct], score)
         return sums[..., which]
 
     def propose(
         self,
-        ways: NDArray[np.integer],
-        charges: Callable[[NDArray[np.integer]], Floats],
+        ways: Integers,
+        charges: Callable[[Integers], Floats],
         tell: Progress = lambda done, total: None,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return, for each column, the ways in which it seems strongest, its charges paid.
 
         int64 (n, k, n_others): places of the others among the features; -1 where there is none.
@@ -322,9 +320,7 @@ class Looked:
         return others
 
 
-def leading(
-    looked: Looked, order: NDArray[np.intp], alone: NDArray[np.float64], n_leading: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def leading(looked: Looked, order: Indices, alone: Floats, n_leading: int) -> tuple[Bools, Bools]:
     """Return which others lead, of those beside which a feature is tested: by one, and by two.
 
     For each feature, the ``n_leading`` of all others that are strongest alone; and of the others
@@ -377,19 +373,19 @@ class Beside:
         Places of the others beside which each shows that; -1 for none.
     """
 
-    neg_log10_p: NDArray[np.float64]
-    others: NDArray[np.int64]
+    neg_log10_p: Floats
+    others: Ints
 
 
 def beside_others(
-    codes: NDArray[np.integer],
+    codes: Integers,
     missing_code: int,
     target: RankTarget,
-    alone: NDArray[np.float64],
-    leaders: tuple[NDArray[np.intp], NDArray[np.float64]],
+    alone: Floats,
+    leaders: tuple[Indices, Floats],
     n_tested: int,
-    shares: NDArray[np.float64],
-    categorical: NDArray[np.bool_] | None = None,
+    shares: Floats,
+    categorical: Bools | None = None,
     tell: Progress = lambda done, total: None,
 ) -> Beside:
     """Test features within parts of the rows that one or two of the others make.
@@ -453,14 +449,12 @@ def beside_others(
     return found
 
 
-def _charges(
-    leads: NDArray[np.bool_], costs: tuple[float, float], ways: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def _charges(leads: Bools, costs: tuple[float, float], ways: Integers) -> Floats:
     """Return what each feature pays for each of some ways; float64 (n, n_ways)."""
     return np.where(leads[:, ways].all(axis=2), *costs)
 
 
-def _without_missing(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.integer]:
+def _without_missing(codes: Integers, missing_code: int) -> Integers:
     """Return codes in which those of missing values are the column's middle one of the others."""
     is_missing = codes >= missing_code
     if not is_missing.any():

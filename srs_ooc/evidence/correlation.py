@@ -6,8 +6,8 @@ Correlations are computed from codes, in a bounded amount of memory.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers
 from srs_ooc.base.seeds import derive_array
 
 # Rank correlations of features, from their codes, in a bounded amount of memory.
@@ -22,7 +22,7 @@ CELLS = 1 << 16
 """Codes, and correlations, that are looked at together, at most."""
 
 
-def sampled_rows(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.intp]:
+def sampled_rows(n_rows: int, most: int = MOST_ROWS) -> Indices:
     """Return evenly spaced rows, all of them where there are no more than ``most``."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp)
 
@@ -45,7 +45,7 @@ class RankColumns:
         If there are more rows.
     """
 
-    def __init__(self, codes: NDArray[np.integer], missing_code: int) -> None:
+    def __init__(self, codes: Integers, missing_code: int) -> None:
         if codes.shape[1] > MOST_ROWS:
             raise ValueError(f"expected at most {MOST_ROWS} rows, found {codes.shape[1]}")
         self._codes, self._missing_code = codes, missing_code
@@ -57,7 +57,7 @@ class RankColumns:
             self._counts[place], self._sums[place] = count, total
             self._spreads[place] = count * (count * np.square(known).sum() - total * total)
 
-    def squared(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared(self, some: Indices, others: Indices) -> Floats:
         """Return squared correlations; float64 (len(some), len(others)), 0 with a constant one.
 
         With sums over the rows in which both are known, ``N = n m sum(xy) - m X sum(y) -
@@ -85,7 +85,7 @@ class RankColumns:
         np.divide(numerators * numerators, scale, out=out, where=scale > 0)
         return np.minimum(out, 1.0)
 
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """Return the squared correlations of all columns with each other; float64 (n, n)."""
         out, places = np.empty((self.n, self.n)), np.arange(self.n)
         for rows in self.pieces(self.n):
@@ -111,7 +111,7 @@ ENOUGH = 0.9
 """... but no more than this, however few the rows."""
 
 
-def single_linkage(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
+def single_linkage(codes: Integers, missing_code: int) -> Indices:
     """Return the cluster of each feature: the first place of its members (single linkage).
 
     Parameters
@@ -153,9 +153,7 @@ ALIKE = 0.8
 """Absolute rank correlation from which a feature stands in for another."""
 
 
-def leader_clustering(
-    columns: RankColumns, order: NDArray[np.intp], least: float = ALIKE
-) -> NDArray[np.intp]:
+def leader_clustering(columns: RankColumns, order: Indices, least: float = ALIKE) -> Indices:
     """Return the representative of each column.
 
     Parameters
@@ -193,9 +191,7 @@ def leader_clustering(
     return leader
 
 
-def _nearest(
-    columns: RankColumns, some: NDArray[np.intp], leaders: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _nearest(columns: RankColumns, some: Indices, leaders: Indices) -> tuple[Floats, Indices]:
     """Return the largest squared correlation of each with a leader, and the first that has it."""
     best, nearest = np.full(len(some), -1.0), np.full(len(some), -1, np.intp)
     for piece in columns.pieces(len(leaders)):
@@ -224,12 +220,12 @@ HEAD = 400
 
 
 def mrmr_order(
-    importance: NDArray[np.float64],
+    importance: Floats,
     columns: RankColumns,
-    features: NDArray[np.integer],
+    features: Integers,
     key: int,
-    is_selected: NDArray[np.bool_] | None = None,
-) -> NDArray[np.intp]:
+    is_selected: Bools | None = None,
+) -> Indices:
     """Return the places of some features, ordered by importance less redundancy.
 
     Parameters

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Reals
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.native.numerics import exp, log
 
@@ -119,15 +120,15 @@ class Levels(NamedTuple):
         First cell of each stratum.
     """
 
-    cells: NDArray[np.integer]
-    counts: NDArray[np.int64]
-    strata: NDArray[np.integer]
-    starts: NDArray[np.intp]
+    cells: Integers
+    counts: Ints
+    strata: Integers
+    starts: Indices
 
     @classmethod
-    def of(cls, codes: NDArray[Any], strata: NDArray[np.integer] | None) -> "Levels":
+    def of(cls, codes: NDArray[Any], strata: Integers | None) -> "Levels":
         """Return the levels of codes from 0, int (n_rows,), within ``strata``; one row at least."""
-        cells: NDArray[np.integer]
+        cells: Integers
         if strata is None:
             counts = np.bincount(codes)
             is_used = counts > 0
@@ -144,18 +145,18 @@ class Levels(NamedTuple):
         """Return the sums over each stratum's cells."""
         return np.add.reduceat(of_cells, self.starts)
 
-    def below(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def below(self, counts: Ints) -> Ints:
         """Return how many of some rows are in the same stratum, at a lower level."""
         before = np.cumsum(counts) - counts
-        below: NDArray[np.int64] = before - before[self.starts][self.strata]
+        below: Ints = before - before[self.starts][self.strata]
         return below
 
-    def centred(self) -> NDArray[np.int64]:
+    def centred(self) -> Ints:
         """Return twice each cell's midrank within its stratum, less its mean."""
-        sizes: NDArray[np.int64] = self.sums(self.counts)[self.strata]
+        sizes: Ints = self.sums(self.counts)[self.strata]
         return 2 * self.below(self.counts) + self.counts - sizes
 
-    def divided(self, is_in: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+    def divided(self, is_in: Bools) -> tuple[NDArray[Any], ...]:
         """Return rows in and out by cell, both by stratum, and the weights of strata, if any."""
         a = np.bincount(self.cells[is_in], minlength=len(self.counts))
         b = self.counts - a
@@ -163,14 +164,14 @@ class Levels(NamedTuple):
         return a, b, np.maximum(n_a, 1), np.maximum(n_b, 1), _weights(n_a, n_b)
 
 
-def _weights(n_a: NDArray[np.int64], n_b: NDArray[np.int64]) -> NDArray[np.float64]:
+def _weights(n_a: Ints, n_b: Ints) -> Floats:
     """Return the weights of strata, ``n_a n_b / (n_a + n_b)`` over their sum; 0 if all are 0."""
-    weights: NDArray[np.float64] = n_a * n_b / np.maximum(n_a + n_b, 1)
+    weights: Floats = n_a * n_b / np.maximum(n_a + n_b, 1)
     weights /= max(float(weights.sum()), 1e-300)
     return weights
 
 
-def auc(levels: Levels, is_in: NDArray[np.bool_], z: float = Z) -> Interval:
+def auc(levels: Levels, is_in: Bools, z: float = Z) -> Interval:
     """Return the chance that a row that is in lies above one that is not; ties count a half.
 
     The variance is that of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44, from the
@@ -240,7 +241,7 @@ def spearman(x: Levels, y: Levels, z: float = Z) -> Interval:
     return Interval(found, min(low, found), max(high, found))
 
 
-def spread_ratio(levels: Levels, is_in: NDArray[np.bool_], z: float = Z) -> Interval:
+def spread_ratio(levels: Levels, is_in: Bools, z: float = Z) -> Interval:
     """Return the mean distance of ranks from the middle of all rows: of those in over the others.
 
     One is added to distances of doubled ranks, so that a class all in the middle has some. The
@@ -264,12 +265,7 @@ def spread_ratio(levels: Levels, is_in: NDArray[np.bool_], z: float = Z) -> Inte
     return Interval(found, found * exp(-reach), found * exp(reach))
 
 
-def share_difference(
-    is_it: NDArray[np.bool_],
-    is_in: NDArray[np.bool_],
-    strata: NDArray[np.integer] | None,
-    z: float = Z,
-) -> Interval:
+def share_difference(is_it: Bools, is_in: Bools, strata: Integers | None, z: float = Z) -> Interval:
     """Return the share of rows that are it among those in, less that among the others.
 
     The interval is Newcombe's from Wilson's of both shares (1998, Statist. Med. 17, method 10).
@@ -301,10 +297,7 @@ _SIGNS = np.array([1, -1, -1, 1])
 
 
 def interaction(
-    values: NDArray[Any],
-    cells: NDArray[np.integer],
-    strata: NDArray[np.integer] | None,
-    z: float = Z,
+    values: NDArray[Any], cells: Integers, strata: Integers | None, z: float = Z
 ) -> Interval:
     """Return the difference of differences of means over the cells that halves of two make.
 
@@ -364,20 +357,17 @@ class Times(NamedTuple):
         Whose event was seen.
     """
 
-    places: NDArray[np.integer]
-    events: NDArray[np.bool_]
+    places: Integers
+    events: Bools
 
     @classmethod
-    def of(cls, times: NDArray[np.floating], events: NDArray[np.bool_]) -> "Times":
+    def of(cls, times: Reals, events: Bools) -> "Times":
         """Return them of times, (n_rows,)."""
         return cls(2 * np.unique(times, return_inverse=True)[1] + ~events, events)
 
 
 def concordance(
-    values: NDArray[np.integer],
-    times: Times,
-    strata: NDArray[np.integer] | None = None,
-    z: float = Z,
+    values: Integers, times: Times, strata: Integers | None = None, z: float = Z
 ) -> Interval:
     """Return how often the row that has the event first has the higher value, of two of a stratum.
 
@@ -416,9 +406,7 @@ def concordance(
     return _by_logit(found, centre, variance, z)
 
 
-def _over(
-    groups: NDArray[np.integer], times: Times, *which: NDArray[np.bool_]
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+def _over(groups: Integers, times: Times, *which: Bools) -> tuple[list[Ints], list[Ints]]:
     """Return, for each row, how many of some rows of its group are before it, and after it."""
     order = np.lexsort((times.places, groups))
     is_first = np.diff(groups[order], prepend=-1) != 0
@@ -451,18 +439,18 @@ class EffectTarget(NamedTuple):
         Of a censored target; ``codes`` are then of its scores.
     """
 
-    codes: NDArray[np.integer]
+    codes: Integers
     n_classes: int
-    strata: NDArray[np.integer] | None
+    strata: Integers | None
     times: Times | None = None
 
-    def of_rows(self, rows: NDArray[np.bool_]) -> "EffectTarget":
+    def of_rows(self, rows: Bools) -> "EffectTarget":
         """Return the target of some rows, bool (n_rows,)."""
         strata = None if self.strata is None else self.strata[rows]
         times = self.times and Times(self.times.places[rows], self.times.events[rows])
         return self._replace(codes=self.codes[rows], strata=strata, times=times)
 
-    def sides(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    def sides(self) -> Iterator[tuple[int, Bools]]:
         """Yield each class that has some rows, not all, and which; of two only the second."""
         for k in range(1 if self.n_classes == 2 else 0, self.n_classes):
             is_in = self.codes == k
@@ -527,7 +515,7 @@ def effect_of(
 
 
 def _largest(
-    target: EffectTarget, measure: Measure, of: Callable[[NDArray[np.bool_]], Interval]
+    target: EffectTarget, measure: Measure, of: Callable[[Bools], Interval]
 ) -> tuple[int, Interval]:
     """Return the class with the largest effect, the first of equal ones."""
     best = -1, UNKNOWN, -1.0
@@ -542,9 +530,7 @@ def _largest(
     return best[:2]
 
 
-def _of_indicator(
-    is_it: NDArray[np.bool_], target: EffectTarget, z: float
-) -> tuple[Measure, int, Interval]:
+def _of_indicator(is_it: Bools, target: EffectTarget, z: float) -> tuple[Measure, int, Interval]:
     """Return the effect of what is there or not."""
     if target.times is not None:
         found = concordance(is_it.astype(np.int64), target.times, target.strata, z)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.native.numerics import exp, log, log_factorial
@@ -19,7 +20,7 @@ from srs_ooc.native.numerics import exp, log, log_factorial
 # What is not exchangeable stays in place: strata, and whole groups.
 
 _ROUNDING = 1e-6
-Rows = NDArray[np.int32]
+Rows = Ints32
 
 
 Alike = Literal["any", "octave", "size"]
@@ -116,7 +117,7 @@ class Exchangeability:
         values = values[self._rows]
         return np.minimum.reduceat(values, self._first), np.maximum.reduceat(values, self._first)
 
-    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def sums(self, values: NDArray[Any]) -> Floats:
         """Return the sum of (n_rows,) numbers in each unit, whatever the order of its rows."""
         parts = np.split(values[self._rows], self._first[1:])
         return np.array([fsum(part.tolist()) for part in parts])
@@ -161,12 +162,7 @@ class Exchangeability:
         return out
 
     @staticmethod
-    def _shrunk(
-        means: NDArray[np.float64],
-        known: NDArray[np.int64],
-        classes: NDArray[np.intp],
-        squares: float,
-    ) -> NDArray[np.float64]:
+    def _shrunk(means: Floats, known: Ints, classes: Indices, squares: float) -> Floats:
         """Return means of units, those of few values drawn toward the median of their class.
 
         By its reliability, ``m r / (1 + (m - 1) r)`` of a mean of m values, a difference counts as
@@ -202,9 +198,7 @@ class Exchangeability:
         middle = np.zeros(len(rows))
         middle[has] = means[order][starts + (np.diff(np.append(starts, n)) - 1) // 2]
         centre = middle[classes]
-        shrunk: NDArray[np.float64] = centre + (means - centre) * (
-            known * share / (1.0 + (known - 1.0) * share)
-        )
+        shrunk: Floats = centre + (means - centre) * (known * share / (1.0 + (known - 1.0) * share))
         return shrunk
 
     def check(self, target: NDArray[Any], least: float, note: str = "") -> None:
@@ -258,11 +252,11 @@ _BINS = 10
 def deal_folds(
     key: int,
     n_folds: int,
-    target: NDArray[np.integer] | NDArray[np.floating],
-    strata: NDArray[np.integer] | None = None,
-    groups: NDArray[np.integer] | None = None,
+    target: Integers | Reals,
+    strata: Integers | None = None,
+    groups: Integers | None = None,
     option: str = "--folds",
-) -> NDArray[np.intp]:
+) -> Indices:
     """Return the fold of each row, from 0; intp (n_rows,).
 
     Units are dealt out in turn, those of one class and stratum after each other in random order,
@@ -306,20 +300,18 @@ def deal_folds(
     return fold_of_unit[unit_of]
 
 
-def _whole_small_strata(strata: NDArray[np.integer], n_folds: int) -> NDArray[np.intp]:
+def _whole_small_strata(strata: Integers, n_folds: int) -> Indices:
     """Return the unit of each row: itself, or its stratum where that has too few rows."""
     inverse, counts = np.unique(strata, return_inverse=True, return_counts=True)[1:]
     is_small = counts[inverse] < n_folds
     label = np.where(is_small, len(strata) + inverse, np.arange(len(strata)))
-    units: NDArray[np.intp] = np.unique(label, return_inverse=True)[1]
+    units: Indices = np.unique(label, return_inverse=True)[1]
     return units
 
 
-def _kinds(
-    target: NDArray[np.integer] | NDArray[np.floating], strata: NDArray[np.integer] | None
-) -> NDArray[np.intp]:
+def _kinds(target: Integers | Reals, strata: Integers | None) -> Indices:
     """Return a number for the class and stratum of each row."""
-    kinds: NDArray[np.intp] = np.unique(target, return_inverse=True)[1]
+    kinds: Indices = np.unique(target, return_inverse=True)[1]
     if np.issubdtype(target.dtype, np.floating):
         ranks = np.searchsorted(np.sort(target), target)
         kinds = ranks * _BINS // len(target)
@@ -328,12 +320,12 @@ def _kinds(
     return kinds
 
 
-def _first_of_most(unit_of: NDArray[np.intp], kinds: NDArray[np.intp]) -> NDArray[np.intp]:
+def _first_of_most(unit_of: Indices, kinds: Indices) -> Indices:
     """Return for each unit a row of the kind that most of its rows have, the least of equal."""
     pairs, first, counts = np.unique(
         np.stack([unit_of, kinds]), axis=1, return_index=True, return_counts=True
     )
     order = np.lexsort((pairs[1], -counts, pairs[0]))
     starts = np.flatnonzero(np.diff(pairs[0][order], prepend=-1))
-    rows: NDArray[np.intp] = first[order][starts]
+    rows: Indices = first[order][starts]
     return rows

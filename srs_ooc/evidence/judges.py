@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Params, Share, Text, Whole, exact_share, option
 from srs_ooc.base.records import Outcome, Probe
@@ -42,7 +42,7 @@ class Judge(Params):
         """Return the irrelevant column to grow beside the subspace, if one is needed."""
         return None
 
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+    def admit(self, tally: Tally, outcome: Outcome) -> Bools:
         """Return which features of the outcome pass, given a tally that holds it; bool (q,)."""
         return np.zeros(len(outcome.features), np.bool_)
 
@@ -60,7 +60,7 @@ class PositiveJudge(Judge):
 
     admits = True
 
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+    def admit(self, tally: Tally, outcome: Outcome) -> Bools:
         """Return which importances are positive."""
         return outcome.importance > 0
 
@@ -92,7 +92,7 @@ class ProbeJudge(Judge):
     def _least_wins(self) -> Fraction:
         return exact_share(self.probe_min_wins)
 
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+    def admit(self, tally: Tally, outcome: Outcome) -> Bools:
         """Return which of the outcome's features meet both thresholds."""
         admitted = np.empty(len(outcome.features), np.bool_)
         _native.passes(

@@ -12,14 +12,12 @@ from math import log2
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
 from srs_ooc.evidence.rank_tests import Covariates, RiskSets, even_steps
 from srs_ooc.native.numerics import orthonormal
-
-Floats = NDArray[np.float64]
 
 BASIS_UNIT = 2.0**-30
 """Of the whole numbers that a basis is kept as."""
@@ -41,13 +39,13 @@ class Censored(NamedTuple):
     """Times, and whether the event was seen then; (n_rows,) each."""
 
     times: Floats
-    events: NDArray[np.bool_]
+    events: Bools
 
-    def of_rows(self, rows: NDArray[np.integer] | slice) -> "Censored":
+    def of_rows(self, rows: Integers | slice) -> "Censored":
         """Return those of some rows."""
         return Censored(self.times[rows], self.events[rows])
 
-    def risk_sets(self, strata: NDArray[np.integer] | None = None) -> RiskSets:
+    def risk_sets(self, strata: Integers | None = None) -> RiskSets:
         """Return who is at risk at each event, and scores of censoring within strata."""
         places = np.unique(self.times, return_inverse=True)[1].astype(np.int32)
         exchanged = Censored(self.times, ~self.events)
@@ -120,7 +118,7 @@ def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -
 
 
 def form_of(
-    covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None
+    covariates: Sequence[Covariate], strata: Integers | None = None
 ) -> tuple[int, bool, int]:
     """Return what is fitted of covariates, and given strata.
 
@@ -176,7 +174,7 @@ def fit_nbytes(n_rows: int, n_columns: int) -> int:
     return n_rows * (6 * 8 * n_columns + 200)
 
 
-def basis_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Floats:
+def basis_of(covariates: Sequence[Covariate], strata: Integers | None = None) -> Floats:
     """Return an orthonormal basis of what covariates, and given strata, may do to a target.
 
     float64 (n_rows, k); columns that add nothing are left out. Errors as of :func:`form_of`.
@@ -216,7 +214,7 @@ def _minimum(loss: _Loss, n: int, what: str) -> Floats:
     )
 
 
-def logistic(columns: Floats, is_in: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
+def logistic(columns: Floats, is_in: Bools, rows: Bools) -> Floats:
     """Return the probability of each row to be in, as fitted to some rows; float64 (n_rows,).
 
     ``columns``: (n_rows, k) of unit variance, the intercept first.
@@ -279,7 +277,7 @@ def hazards(censored: Censored, risks: Floats) -> Floats:
     return _at_risk(censored, risks)[0]
 
 
-def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, NDArray[np.intp], Floats]:
+def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, Indices, Floats]:
     """Return cumulative hazards; rows by falling time; and of each of these the sum at risk."""
     order = np.argsort(-censored.times, kind="stable")
     times, sums = censored.times[order], np.cumsum(risks[order])
@@ -316,10 +314,7 @@ def cox(columns: Floats, censored: Censored) -> Floats:
 
 
 def expected(
-    basis: NDArray[np.floating],
-    target: NDArray[np.integer] | Floats | Censored,
-    others: NDArray[np.floating],
-    n_classes: int,
+    basis: Reals, target: Integers | Floats | Censored, others: Reals, n_classes: int
 ) -> tuple[Floats, Floats]:
     """Return what a basis leaves of a target, and what it says of other rows.
 
@@ -361,9 +356,7 @@ def expected(
 # What a null model says of rows: scores of the target, strata.
 
 
-def censored_scores(
-    censored: Censored, strata: NDArray[np.integer] | None = None
-) -> NDArray[np.int32]:
+def censored_scores(censored: Censored, strata: Integers | None = None) -> Ints32:
     """Return event less cumulative hazard within strata, in even steps: the log-rank test's score.
 
     They permute exactly where censoring does not depend on the feature. As ranks they would lose
@@ -377,7 +370,7 @@ def censored_scores(
     return even_steps(out)
 
 
-def _each(numbers: NDArray[np.integer]) -> list[NDArray[np.intp]]:
+def _each(numbers: Integers) -> list[Indices]:
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
@@ -389,9 +382,7 @@ def midranks(values: Floats) -> Floats:
     return ranks
 
 
-def strata_of(
-    fitted: Sequence[Floats], given: NDArray[np.integer] | None = None
-) -> NDArray[np.int32]:
+def strata_of(fitted: Sequence[Floats], given: Integers | None = None) -> Ints32:
     """Return strata of rows that are alike by all fitted values; int32 (n_rows,) from 0.
 
     Bins of equal size within given strata; of several fitted values each is cut within bins of
@@ -428,16 +419,16 @@ class NullModel:
         trees are grown: rows of all classes then have the same covariates.
     """
 
-    basis: NDArray[np.int32]
-    strata: NDArray[np.int32]
-    scores: NDArray[np.int32]
+    basis: Ints32
+    strata: Ints32
+    scores: Ints32
 
     @classmethod
     def of(
         cls,
-        target: NDArray[np.integer] | Floats | Censored,
+        target: Integers | Floats | Censored,
         covariates: Sequence[Covariate],
-        strata: NDArray[np.integer] | None = None,
+        strata: Integers | None = None,
     ) -> "NullModel":
         """Fit it to a target: class codes (integers), numbers, or censored times.
 
@@ -463,7 +454,7 @@ class NullModel:
             bins, scores = _of_classes(target.astype(np.int64), columns, strata)
         return cls(np.rint(basis / BASIS_UNIT).astype(np.int32), bins, scores)
 
-    def of_rows(self, is_in: NDArray[np.bool_]) -> "NullModel":
+    def of_rows(self, is_in: Bools) -> "NullModel":
         """Return what it says of some of the rows, as fitted to all."""
         return NullModel(self.basis[is_in], self.strata[is_in], self.scores[is_in])
 
@@ -472,9 +463,7 @@ class NullModel:
         return Covariates.of(self.basis.astype(np.float64) * BASIS_UNIT, self.strata)
 
 
-def _of_classes(
-    target: NDArray[np.int64], columns: Floats, strata: NDArray[np.integer] | None
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _of_classes(target: Ints, columns: Floats, strata: Integers | None) -> tuple[Ints32, Ints32]:
     """Return strata and weights: each class is fitted against those with more rows."""
     sizes = np.bincount(target)
     order = [c for c in np.argsort(sizes, kind="stable").tolist() if sizes[c]]

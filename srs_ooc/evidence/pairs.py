@@ -19,8 +19,8 @@ from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Ints32
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.judges import AUTO, NONE
 from srs_ooc.evidence.rank_tests import RankTarget
@@ -109,9 +109,7 @@ class Halves:
         Of which feature each half is, by place in the order they were added.
     """
 
-    def __init__(
-        self, target: RankTarget, rows: NDArray[np.intp], missing_code: int, most: int
-    ) -> None:
+    def __init__(self, target: RankTarget, rows: Indices, missing_code: int, most: int) -> None:
         label, stratum, wanted = _labels(target)
         key = stratum * wanted.shape[1] + label
         order = np.argsort(key, kind="stable")
@@ -128,7 +126,7 @@ class Halves:
         self._tiles = np.zeros((ceil_div(max(most, 1), _TILE), n_words, _TILE), np.uint64)
         self.features: list[int] = []
 
-    def add(self, codes: NDArray[np.integer], features: Iterable[int], *, other: bool) -> None:
+    def add(self, codes: Integers, features: Iterable[int], *, other: bool) -> None:
         """Add halves of features; ``other``: those at the other cut of three levels.
 
         Parameters
@@ -146,11 +144,11 @@ class Halves:
         )
         self.features.extend(features)
 
-    def three_levels(self, codes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def three_levels(self, codes: Integers) -> Bools:
         """Return which columns have three levels, as dosages of genotypes do; bool (n,)."""
         every = [(codes == level).any(axis=1) for level in range(_LEVELS)]
         has_more = ((codes >= _LEVELS) & (codes < self._missing_code)).any(axis=1)
-        is_three: NDArray[np.bool_] = np.all([*every, ~has_more], axis=0)
+        is_three: Bools = np.all([*every, ~has_more], axis=0)
         return is_three
 
     def scan(self, n_threads: int, begun: "Scanned | None" = None) -> Iterator["Scanned"]:
@@ -172,7 +170,7 @@ class Halves:
             _native.scan_pairs(tiles, n, *how, left, found.left, *kept, n_threads)
             found = found._replace(left=left)
 
-    def best(self, found: "Scanned") -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def best(self, found: "Scanned") -> tuple[Ints, Floats]:
         """Return the best pairs of features, best first, and their scores.
 
         int64 (n, 2), the later feature first, and float64 (n,): at most :data:`PAIRS`, each once,
@@ -206,13 +204,11 @@ class Scanned(NamedTuple):
 
     left: int
     n_tiles: int
-    scores: NDArray[np.float64]
-    pairs: NDArray[np.int32]
+    scores: Floats
+    pairs: Ints32
 
 
-def _labels(
-    target: RankTarget,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _labels(target: RankTarget) -> tuple[Ints, Ints, Floats]:
     """Return the class or quarter of each row, its stratum, and which of these each target has.
 
     int64 (n_used,) twice and float64 (n_targets, n_labels), 1 for those it has: of numbers the
@@ -234,9 +230,9 @@ def _labels(
     return label, stratum, np.array([[0.0, 0, 1, 1], [1, 0, 0, 1]])
 
 
-def _distinct(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distinct(coefficients: Floats) -> Floats:
     """Return targets that distinguish rows, one of those that distinguish the same."""
-    kept: list[NDArray[np.float64]] = []
+    kept: list[Floats] = []
     for one in coefficients:
         if one.any() and not any(np.allclose(one, sign * of) for of in kept for sign in (1, -1)):
             kept.append(one)

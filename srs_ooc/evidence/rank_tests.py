@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.native import _native
 from srs_ooc.native.numerics import log, logs, powers, products
@@ -68,14 +69,12 @@ class Covariates(NamedTuple):
         over a stratum, over its rows). They make up for that part themselves.
     """
 
-    basis: NDArray[np.float64]
-    products: NDArray[np.float64]
+    basis: Floats
+    products: Floats
     shrink: float
 
     @classmethod
-    def of(
-        cls, basis: NDArray[np.float64], strata: NDArray[np.integer] | None = None
-    ) -> "Covariates":
+    def of(cls, basis: Floats, strata: Integers | None = None) -> "Covariates":
         """Return them by their basis, (n, k), and strata from 0, (n,)."""
         numbers = np.zeros(len(basis), np.intp) if strata is None else strata
         sizes, whole = np.bincount(numbers), products(basis, basis)
@@ -103,13 +102,13 @@ class RiskSets(NamedTuple):
         Scores with events and censorings exchanged: what follows these is censored differently.
     """
 
-    times: NDArray[np.int32]
-    events: NDArray[np.bool_]
-    of_censoring: NDArray[np.int32]
+    times: Ints32
+    events: Bools
+    of_censoring: Ints32
 
 
-_I32 = NDArray[np.int32]
-_I64 = NDArray[np.int64]
+_I32 = Ints32
+_I64 = Ints
 _Native = tuple[_I32, _I64, _I32, int, bool, _I32, _I64]
 
 
@@ -143,14 +142,14 @@ class RankTarget(NamedTuple):
         Of a censored target: by them a feature is tested that censoring depends on.
     """
 
-    rows: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    targets: NDArray[np.int32]
+    rows: Ints32
+    starts: Ints
+    targets: Ints32
     n_targets: int
     nominal: bool
-    order: NDArray[np.int32]
-    ascending: NDArray[np.int32] | None = None
-    scores: NDArray[np.int64] = np.zeros(0, np.int64)
+    order: Ints32
+    ascending: Ints32 | None = None
+    scores: Ints = np.zeros(0, np.int64)
     covariates: Covariates | None = None
     untested: tuple[Contrast, ...] = ()
     risk: RiskSets | None = None
@@ -164,9 +163,9 @@ class RankTarget(NamedTuple):
     @classmethod
     def of_classes(
         cls,
-        labels: NDArray[np.integer],
+        labels: Integers,
         n_classes: int,
-        strata: NDArray[np.integer] | None = None,
+        strata: Integers | None = None,
         names: Sequence[str] = (),
     ) -> "RankTarget":
         """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are.
@@ -188,9 +187,7 @@ class RankTarget(NamedTuple):
         return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order, ascending)
 
     @classmethod
-    def of_values(
-        cls, target: NDArray[np.float64], strata: NDArray[np.integer] | None = None
-    ) -> "RankTarget":
+    def of_values(cls, target: Floats, strata: Integers | None = None) -> "RankTarget":
         """Return the target of a regression; (n_rows,), as ``strata`` are."""
         rows, starts = _by_stratum(len(target), strata)
         levels = np.zeros(len(rows), np.int32)
@@ -202,9 +199,7 @@ class RankTarget(NamedTuple):
         return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
 
     @classmethod
-    def of_numbers(
-        cls, target: NDArray[np.float64], strata: NDArray[np.integer] | None = None
-    ) -> "RankTarget":
+    def of_numbers(cls, target: Floats, strata: Integers | None = None) -> "RankTarget":
         """Return the target of a regression, with the scores that suit it best; (n_rows,).
 
         Ranks; normal quantiles of ranks (van der Waerden 1952) where there is one stratum, the
@@ -221,9 +216,7 @@ class RankTarget(NamedTuple):
         return out._replace(scores=even_steps(quantiles).astype(np.int64))
 
     @classmethod
-    def of_scores(
-        cls, levels: NDArray[np.integer], strata: NDArray[np.integer] | None = None
-    ) -> "RankTarget":
+    def of_scores(cls, levels: Integers, strata: Integers | None = None) -> "RankTarget":
         """Return the target of scores that are no ranks, whole numbers; (n_rows,)."""
         rows, starts = _by_stratum(len(levels), strata)
         scores, dense = np.unique(levels[rows], return_inverse=True)
@@ -237,7 +230,7 @@ class RankTarget(NamedTuple):
         """Numbers of a row that say which class or level it has: one, of more classes one each."""
         return self.n_targets if self.nominal and self.n_targets > 2 else 1
 
-    def within(self, is_in: NDArray[np.bool_]) -> "RankTarget":
+    def within(self, is_in: Bools) -> "RankTarget":
         """Return the target of some of the rows, bool (n_rows,); no row gets another level."""
         kept = is_in[self.rows]
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
@@ -250,7 +243,7 @@ class RankTarget(NamedTuple):
             return out
         return out.of_levels(out.targets)
 
-    def in_strata(self, numbers: NDArray[np.integer]) -> "RankTarget":
+    def in_strata(self, numbers: Integers) -> "RankTarget":
         """Return the target with its strata parted by a number of each row; int (n_rows,)."""
         strata = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         order = np.lexsort((numbers[self.rows], strata))
@@ -272,7 +265,7 @@ class RankTarget(NamedTuple):
             return out
         return out._replace(covariates=self.covariates._replace(shrink=1.0))
 
-    def of_levels(self, levels: NDArray[np.int32]) -> "RankTarget":
+    def of_levels(self, levels: Ints32) -> "RankTarget":
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
@@ -291,7 +284,7 @@ class RankTarget(NamedTuple):
         return out._replace(scores=scores.astype(np.int64), risk=back)
 
 
-def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
+def _ascending(names: Sequence[str]) -> Ints32 | None:
     """Return the place of each among all by its number; None where one is no number."""
     try:
         values = np.array([float(name) for name in names])
@@ -302,9 +295,7 @@ def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
     return np.unique(values, return_inverse=True)[1].astype(np.int32)
 
 
-def _by_stratum(
-    n_rows: int, strata: NDArray[np.integer] | None
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _by_stratum(n_rows: int, strata: Integers | None) -> tuple[Ints32, Ints]:
     if strata is None:
         return np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
     order = np.argsort(strata, kind="stable").astype(np.int32)
@@ -314,7 +305,7 @@ def _by_stratum(
     return np.concatenate([*parts, order[:0]]), starts
 
 
-def even_steps(values: NDArray[np.float64]) -> NDArray[np.int32]:
+def even_steps(values: Floats) -> Ints32:
     """Return numbers in even steps from 0 to :data:`SCORE_STEPS`; int32 (n,)."""
     low, high = float(values.min()), float(values.max())
     if not low < high:
@@ -322,7 +313,7 @@ def even_steps(values: NDArray[np.float64]) -> NDArray[np.int32]:
     return np.rint((values - low) * (SCORE_STEPS / (high - low))).astype(np.int32)
 
 
-def tail_weight(values: NDArray[np.float64]) -> float:
+def tail_weight(values: Floats) -> float:
     """Return how far apart the means of the upper and the lower twentieth of numbers are.
 
     In units of how far apart those of the halves are; (n,). Infinite where these are not.
@@ -336,14 +327,14 @@ def tail_weight(values: NDArray[np.float64]) -> float:
     return apart(max(1, n // 20)) / halves if halves > 0 else inf
 
 
-def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+def _levels(target: Floats, most: int) -> Ints:
     """Return the level of each row: the distinct values, or as many bins of ranks."""
     _, codes, counts = np.unique(target, return_inverse=True, return_counts=True)
     if len(counts) <= most:
         return codes
     twice = 2 * np.cumsum(counts) - counts
     bins = np.unique(twice * most // (2 * len(target)), return_inverse=True)[1]
-    levels: NDArray[np.int64] = bins[codes]
+    levels: Ints = bins[codes]
     return levels
 
 
@@ -358,7 +349,7 @@ FIRST_SHARES = np.array([2.0, 0.5, 0.5])
 """What each contrast counts before any feature is counted: most that differ differ in location."""
 
 
-def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArray[np.float64]:
+def shares_beside(counts: Integers, own: Bytes) -> Floats:
     """Return the share of the level that each contrast of a feature gets, from the other features.
 
     As of Laplace's rule of succession: ``FIRST_SHARES``, and the other features that show it for
@@ -376,7 +367,7 @@ def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArra
     float64 (n, 3)
     """
     others = FIRST_SHARES + counts - (own[:, None] == np.arange(NO_CONTRAST))
-    shares: NDArray[np.float64] = others / others.sum(axis=1)[:, None]
+    shares: Floats = others / others.sum(axis=1)[:, None]
     return shares
 
 
@@ -387,9 +378,9 @@ def strongest_contrasts(
     *,
     exactly: bool = False,
     only: Contrast | None = None,
-    shares: NDArray[np.float64] = FIXED_SHARES,
-    categorical: NDArray[np.bool_] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    shares: Floats = FIXED_SHARES,
+    categorical: Bools | None = None,
+) -> tuple[Floats, Bytes]:
     """Test each column, without the GIL: how strong its test is, and the contrast that shows most.
 
     The p-value is the smallest of its contrasts, each divided by its share (Bonferroni's inequality
@@ -433,9 +424,9 @@ def contrasts_log_p(
     *,
     exactly: bool = False,
     only: Contrast | None = None,
-    categorical: NDArray[np.bool_] | None = None,
-    steps: NDArray[np.uint8] | None = None,
-) -> NDArray[np.float64]:
+    categorical: Bools | None = None,
+    steps: Bytes | None = None,
+) -> Floats:
     """Test each column, as :func:`strongest_contrasts` does; which contrast shows most is open.
 
     ``steps``: what covariates leave of the columns, where :func:`adjusted_steps` was asked before.
@@ -446,7 +437,7 @@ def contrasts_log_p(
         Natural logarithms of the p-values of the contrasts; NaN of those that a column has not.
     """
 
-    def tested(target: RankTarget) -> NDArray[np.float64]:
+    def tested(target: RankTarget) -> Floats:
         if steps is None or target.covariates is None:
             return _log_p(columns, missing_code, target, exactly, only)
         out = np.full((len(steps), NO_CONTRAST), np.nan)
@@ -481,9 +472,7 @@ def contrasts_log_p(
     return log_p
 
 
-def strongest_of(
-    log_p: NDArray[np.float64], shares: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+def strongest_of(log_p: Floats, shares: Floats) -> tuple[Floats, Bytes]:
     """Return -log10 p and contrasts as :func:`strongest_contrasts` does, by these p-values.
 
     ``log_p``: (n_columns, 3), as of :func:`contrasts_log_p`.
@@ -503,7 +492,7 @@ def strongest_of(
 
 def _log_p(
     columns: NDArray[Any], n_codes: int, target: RankTarget, exactly: bool, only: Contrast | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the natural logarithms of the p-values, (n_columns, 3); NaN of what there is not."""
     log_p = np.empty((len(columns), NO_CONTRAST))
     contrast, tested = NO_CONTRAST if only is None else only, (columns, n_codes, *target.native)
@@ -514,9 +503,7 @@ def _log_p(
     return log_p
 
 
-def adjusted_steps(
-    columns: NDArray[Any], missing_code: int, covariates: Covariates
-) -> NDArray[np.uint8]:
+def adjusted_steps(columns: NDArray[Any], missing_code: int, covariates: Covariates) -> Bytes:
     """Return what covariates leave of the scores of columns, in even steps.
 
     uint8 (n_columns, 3, n_rows), by contrast; ``UNSCORED`` where a row has no score. So tests of
@@ -528,7 +515,7 @@ def adjusted_steps(
     return out.reshape(len(columns), NO_CONTRAST, -1)
 
 
-def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:
+def combined(neg_log10_p: Floats) -> Floats:
     """Return -log10 p of independent tests together, by Fisher's sum of logarithms.
 
     Fisher (1932), Statistical Methods for Research Workers, Section 21.1: of k independent p-values
@@ -564,17 +551,13 @@ _PIECE = 1 << 16
 _LEAST = 1e-300
 
 
-def p_values_of(neg_log10_p: NDArray[np.floating]) -> NDArray[np.float64]:
+def p_values_of(neg_log10_p: Reals) -> Floats:
     """Return p-values, at least 1e-300; NaN stays NaN."""
-    p_values: NDArray[np.float64] = np.maximum(
-        powers(-_LN10 * neg_log10_p.astype(np.float64)), _LEAST
-    )
+    p_values: Floats = np.maximum(powers(-_LN10 * neg_log10_p.astype(np.float64)), _LEAST)
     return p_values
 
 
-def least_passing(
-    neg_log10_p: NDArray[np.floating], level: float, most: int | None = None
-) -> float:
+def least_passing(neg_log10_p: Reals, level: float, most: int | None = None) -> float:
     """Return -log10 p from which features pass at false discovery rate ``level``.
 
     Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1. Infinite if none passes;
@@ -594,7 +577,7 @@ def least_passing(
     return weakest
 
 
-def _n_eligible(ascending: NDArray[np.floating], most: int | None) -> int:
+def _n_eligible(ascending: Reals, most: int | None) -> int:
     """Return how many of the first may pass: at most ``most``, and equals all or none."""
     if most is None or len(ascending) <= most:
         return len(ascending)
@@ -602,11 +585,8 @@ def _n_eligible(ascending: NDArray[np.floating], most: int | None) -> int:
 
 
 def adjusted(
-    neg_log10_p: NDArray[np.floating],
-    wanted: NDArray[np.floating],
-    most: int | None = None,
-    few: int | None = None,
-) -> NDArray[np.float64]:
+    neg_log10_p: Reals, wanted: Reals, most: int | None = None, few: int | None = None
+) -> Floats:
     """Return the smallest level at which a p-value passes Benjamini and Hochberg; at most 1.
 
     Parameters
@@ -661,19 +641,19 @@ N_ERRORS, LEAST_OFF = 3, 0.05
 _LEAST_LOG10 = 300.0
 
 
-def p_value_bins(log_p: NDArray[np.float64]) -> NDArray[np.intp]:
+def p_value_bins(log_p: Floats) -> Indices:
     """Return the bins of natural logarithms of p-values; ``N_BINS`` of NaN, which is no test."""
     roots = np.sqrt(np.maximum(-log_p / _LN10, 0.0))
     bins = np.where(np.isnan(roots), N_BINS, np.minimum(roots * STEPS, N_BINS - 1))
     return bins.astype(np.intp)
 
 
-def binned(bins: NDArray[np.intp]) -> NDArray[np.int64]:
+def binned(bins: Indices) -> Ints:
     """Return how many p-values are in each bin; int64 (N_BINS,)."""
     return np.bincount(bins.ravel(), minlength=N_BINS + 1)[:N_BINS]
 
 
-def expected_beside(counts: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def expected_beside(counts: Integers) -> tuple[Floats, Floats]:
     """Return the points of a QQ plot, one a bin: -log10 p by chance, and that found; ascending.
 
     ``counts``: int (n,), of the first bins.
@@ -685,9 +665,7 @@ def expected_beside(counts: NDArray[np.integer]) -> tuple[NDArray[np.float64], N
     return expected[::-1], np.square((bins[::-1] + 0.5) / STEPS)
 
 
-def inflation_of(
-    counts: NDArray[np.int64], null: NDArray[np.intp], squares: NDArray[np.float64], n_rows: int
-) -> dict[str, Any]:
+def inflation_of(counts: Ints, null: Indices, squares: Floats, n_rows: int) -> dict[str, Any]:
     """Return lambda, its error, and whether it is off; empty where nothing was tested.
 
     Where p-values can only take few values, or are not uniform for another reason, as permutations

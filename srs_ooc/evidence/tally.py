@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Indices, Integers, Uints32
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, n_pages, touch
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.native import _native
@@ -73,7 +73,7 @@ class Tally:
 _PIECE = 1 << 16
 
 
-def mean_importance(tally: Tally, features: NDArray[np.integer] | slice) -> NDArray[np.float64]:
+def mean_importance(tally: Tally, features: Integers | slice) -> Floats:
     """Return total importance over times drawn, in units of ``2**-36``; -1 where never drawn."""
     n_drawn = tally.n_drawn[features]
     out = np.full(len(n_drawn), -1.0)
@@ -81,14 +81,12 @@ def mean_importance(tally: Tally, features: NDArray[np.integer] | slice) -> NDAr
     return out
 
 
-def by_score(
-    scores: NDArray[np.float64], features: NDArray[np.integer], key: int
-) -> NDArray[np.intp]:
+def by_score(scores: Floats, features: Integers, key: int) -> Indices:
     """Return the places of ``features`` by descending score, equal ones in random order."""
     return np.lexsort((derive_array(key, features), -scores))
 
 
-def best_features(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
+def best_features(tally: Tally, count: int, key: int) -> Uints32:
     """Return the ``count`` features of the largest mean importance, best first.
 
     Features never drawn come last; ties are broken by a hash under ``key``.
@@ -96,9 +94,7 @@ def best_features(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
     return largest(lambda piece: mean_importance(tally, piece), len(tally.n_drawn), count, key)
 
 
-def largest(
-    scores_of: Callable[[slice], NDArray[np.float64]], n_features: int, count: int, key: int
-) -> NDArray[np.uint32]:
+def largest(scores_of: Callable[[slice], Floats], n_features: int, count: int, key: int) -> Uints32:
     """Return the ``count`` features with the largest scores, best first; ties as a hash has it.
 
     Piece by piece, as ``scores_of`` gives them: memory does not grow with the number of features.
@@ -142,7 +138,7 @@ class RankingHistory:
     def __init__(self, tally: Tally, key: int) -> None:
         self._tally, self._key = tally, key
         self._iterations: list[int] = []
-        self._features: list[NDArray[np.uint32]] = []
+        self._features: list[Uints32] = []
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Keep what leads after ``iteration`` (from 0), if it is time to."""
@@ -221,9 +217,7 @@ class ModelScores:
         self.squares[features] += seen * seen
         touch(self._changed, features)
 
-    def scores(
-        self, n_drawn: NDArray[np.integer], piece: slice | NDArray[np.integer]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def scores(self, n_drawn: Integers, piece: slice | Integers) -> tuple[Floats, Floats]:
         """Return scores and standard errors; NaN where there are too few subspaces for either.
 
         Parameters
@@ -264,8 +258,6 @@ class ModelScores:
         self._sum_of_squares = float(saved.facts["sum_of_squares"])
 
 
-def _spread(
-    n: NDArray[np.float64], total: NDArray[np.float64], squares: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _spread(n: Floats, total: Floats, squares: Floats) -> Floats:
     """Return the sum of squares about the mean, which rounding must not make negative."""
     return np.maximum(squares - np.where(n > 0, total * total / n, 0.0), 0.0)

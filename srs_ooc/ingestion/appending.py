@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_folder
@@ -192,7 +193,7 @@ def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
 # Which feature, or row, of one store is which of the other: by name.
 
 
-def _matched(wanted: Names, found: Names) -> NDArray[np.int64]:
+def _matched(wanted: Names, found: Names) -> Ints:
     """Return the place of each text among others, -1 where it is none; quick in the same order."""
     out, mine, others = np.empty(len(wanted), np.int64), iter(wanted), iter(found)
     stop = 0
@@ -203,7 +204,7 @@ def _matched(wanted: Names, found: Names) -> NDArray[np.int64]:
     return out
 
 
-def _one_to_one(wanted: Names, found: Names, where: str, remedy: str) -> NDArray[np.int64]:
+def _one_to_one(wanted: Names, found: Names, where: str, remedy: str) -> Ints:
     """Return the place of each text among others, which are the same in any order.
 
     Raises
@@ -220,7 +221,7 @@ def _one_to_one(wanted: Names, found: Names, where: str, remedy: str) -> NDArray
     return places
 
 
-def _first(names: Names, chosen: NDArray[np.bool_]) -> str:
+def _first(names: Names, chosen: Bools) -> str:
     """Return the first of the chosen texts, quoted."""
     places = np.flatnonzero(chosen).tolist()
     return ", ".join(repr(names[i]) for i in places[:_NAMED]) + ", ..." * (len(places) > _NAMED)
@@ -305,7 +306,7 @@ class JoinedRows(Table):
             self._columns = work.stack.enter_context(old.columns(mapped=False))
         self.held, self.work_nbytes = _leases(old, self.shape[0])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return columns by position, each a row of the result."""
         stored, out = self._stored[positions], np.empty((len(positions), self.shape[0]))
         places, (old, new) = np.argsort(stored), self._stores
@@ -330,9 +331,7 @@ class JoinedRows(Table):
                 half[i] = self._numbered(which, int(stored[i]), half[i], pool)
         return out
 
-    def _numbered(
-        self, which: int, feature: int, codes: NDArray[np.float64], pool: TextCoder
-    ) -> NDArray[np.float64]:
+    def _numbered(self, which: int, feature: int, codes: Floats, pool: TextCoder) -> Floats:
         """Return the numbers of texts in a pool in the place of codes of categories."""
         known, store = self._categories[which], self._stores[which]
         texts = known.of(feature)
@@ -349,7 +348,7 @@ class JoinedRows(Table):
             raise ingest_memory.many_texts(str(store.place), (texts or [""])[len(numbers)])
         return _renumbered(codes, numbers)
 
-    def amend(self, positions: NDArray[np.integer[Any]], facts: CodeFacts) -> None:
+    def amend(self, positions: Integers, facts: CodeFacts) -> None:
         """Have what coding found be that of values, where these were codes; kinds be kept."""
         stored, (old, new) = self._stored[positions], self._stores
         cut = np.flatnonzero(self._is_cut[stored])
@@ -368,16 +367,14 @@ class JoinedRows(Table):
             self.n_outside[positions[place]] = np.count_nonzero(outside)
 
 
-def _cut(
-    values: NDArray[np.float64], lows: NDArray[np.float64], highs: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _cut(values: Floats, lows: Floats, highs: Floats) -> Floats:
     """Return the codes that values get by the ranges of codes (NaN beyond the last); NaN stays."""
     n = np.count_nonzero(~np.isnan(lows))
     codes = np.searchsorted(midpoints(highs[: n - 1], lows[1:n]), values)
     return np.where(np.isnan(values), np.nan, codes)
 
 
-def _renumbered(codes: NDArray[np.float64], numbers: NDArray[Any]) -> NDArray[np.float64]:
+def _renumbered(codes: Floats, numbers: NDArray[Any]) -> Floats:
     """Return numbers in the place of codes; NaN stays."""
     out, is_there = np.full(codes.shape, np.nan), ~np.isnan(codes)
     out[is_there] = numbers[codes[is_there].astype(np.intp)]
@@ -449,7 +446,7 @@ def _join_rows(
 
 
 def _ordered(
-    store: Store, places: NDArray[np.int64], names: Names, options: IngestOptions, work: WorkFolder
+    store: Store, places: Ints, names: Names, options: IngestOptions, work: WorkFolder
 ) -> Store:
     """Return a store with some features of another, by their places there, in stored order."""
     merging = Merging([store], np.argsort(store.array("positions"))[places])
@@ -536,7 +533,7 @@ def _named_alike(*several: tuple[str, ...]) -> tuple[list[tuple[str, ...]], str]
     return [tuple(islice(names, len(some))) for some in several], said
 
 
-def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[Indices]]:
     """Return labels of several lists in their order, and the places of each list's own there.
 
     An order that is not that of classes was declared, and is kept.
@@ -548,7 +545,7 @@ def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np
     return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several]
 
 
-def _texts_of(covariate: Covariate, places: NDArray[np.intp]) -> Iterator[str]:
+def _texts_of(covariate: Covariate, places: Indices) -> Iterator[str]:
     """Return a covariate as numbers, of categories in other places; "nan" where missing."""
     values = covariate.values
     return map(repr, (_renumbered(values, places) if covariate.levels else values).tolist())

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Ints, Ints32, Uints
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts, bounded
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
@@ -91,9 +91,9 @@ class TableReader:
 
     def __init__(
         self,
-        slots: NDArray[np.int32],
+        slots: Ints32,
         stream: "CsvStream | None" = None,
-        kinds: NDArray[np.uint8] | None = None,
+        kinds: Bytes | None = None,
         *,
         by_row: bool = False,
         max_category_nbytes: int = 0,
@@ -116,9 +116,9 @@ class TableReader:
         )
         self.native.stage(staged_rows)
         self.n_columns = len(slots)
-        self._panel: NDArray[np.float64] | None = None
+        self._panel: Floats | None = None
 
-    def set_panel(self, panel: NDArray[np.float64]) -> None:
+    def set_panel(self, panel: Floats) -> None:
         """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
         self.native.set_panel(panel)
         self._panel = panel
@@ -137,19 +137,19 @@ class TableReader:
         """Return the cells of a text column of the rows read since the last call."""
         return _texts(self.native.take_texts(IGNORED - 1 - slot))
 
-    def take_lines(self) -> NDArray[np.int64]:
+    def take_lines(self) -> Ints:
         """Return the line of each row read since the last call, where there are text columns."""
         return np.frombuffer(self.native.take_lines(), np.int64)
 
-    def take_row_cells(self) -> NDArray[np.uint8]:
+    def take_row_cells(self) -> Bytes:
         """Return what the cells of each row read since the last call are, if ``by_row``."""
         return np.frombuffer(self.native.take_row_cells(), np.uint8)
 
-    def cells(self) -> NDArray[np.uint8]:
+    def cells(self) -> Bytes:
         """Return what the cells of each column are."""
         return np.frombuffer(self.native.cells(), np.uint8)
 
-    def categories(self) -> tuple[bytes, NDArray[np.uint64]]:
+    def categories(self) -> tuple[bytes, Uints]:
         """Return the distinct texts of features, one after another, and where each ends."""
         blob, ends = self.native.categories()
         return blob, np.frombuffer(ends, np.uint64)

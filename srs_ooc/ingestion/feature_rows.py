@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
@@ -84,7 +84,7 @@ class FeatureRows(Table):
         self,
         stream: text_tables.CsvStream,
         sample_ids: TextSpool,
-        kept: NDArray[np.bool_],
+        kept: Bools,
         scratch: Path,
         names: TextSpool,
         tell: ByteProgress,
@@ -103,7 +103,7 @@ class FeatureRows(Table):
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
         panels = [anonymous_array((n_samples, n_lines)) for _ in range(2)]  # one is written
         reader.set_panel(panels[0])
-        is_text: list[NDArray[np.bool_]] = []
+        is_text: list[Bools] = []
         with self._path.open("wb") as file, ThreadPoolExecutor(1) as pool:
             writing = pool.submit(int)
 
@@ -130,7 +130,7 @@ class FeatureRows(Table):
         self.n_read = reader.native.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.native.n_rows)
         self.names: TextSpool = names
-        self.text_columns: NDArray[np.bool_] = np.concatenate(is_text)
+        self.text_columns: Bools = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
         self._more = np.empty((0, n_samples))
@@ -177,7 +177,7 @@ class FeatureRows(Table):
         """Return the line of the file that a feature stands on."""
         return int(self._lines[position : position + 1][0])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return features, each a row of the result."""
         held, path = positions >= self.n_read, self._path
         if not held.any():
@@ -208,7 +208,7 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
 
 
 def _fill(
-    line: NDArray[np.float64],
+    line: Floats,
     name: str,
     cells: list[bytes],
     where: Callable[[int], str],

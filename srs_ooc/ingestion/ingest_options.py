@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import (
@@ -69,9 +69,7 @@ class ForcedKinds:
     def __bool__(self) -> bool:
         return bool(self.given) or self.file is not None
 
-    def settle(
-        self, source: object, header: TextSpool, beside: Collection[str] = ()
-    ) -> NDArray[np.uint8]:
+    def settle(self, source: object, header: TextSpool, beside: Collection[str] = ()) -> Bytes:
         """Return the kind forced of each column, :data:`FREE` where none is.
 
         ``beside`` are names of columns that are not in the header.
@@ -170,7 +168,7 @@ def _check_kind(kind: str, where: str) -> None:
         )
 
 
-def cells_of(forced: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def cells_of(forced: Bytes) -> Bytes:
     """Return for a ``TableReader`` what the cells of columns of these forced kinds are."""
     cells = np.full(len(forced), text_tables.ONLY_NUMBERS, np.uint8)
     cells[forced == FREE] = text_tables.UNKNOWN
@@ -208,7 +206,7 @@ class StoredColumns(Protocol):
         """Features of the table."""
         ...
 
-    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
+    def read(self, start: int, stop: int) -> Reals:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
 
         float32 or float64, C-contiguous; NaN where a value is missing. The caller reads each
@@ -217,7 +215,7 @@ class StoredColumns(Protocol):
         ...
 
 
-def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
+def stored_positions(n_features: int, first: int = 0) -> Uints32:
     """Return the source position of each stored feature: a fixed keyed permutation.
 
     Of a piece of a table, whose features begin at position ``first`` there, they are counted from
@@ -659,14 +657,14 @@ class Roles:
         """The columns that are."""
         return self.n_columns - len(self.special)
 
-    def stored_columns(self) -> NDArray[np.intp]:
+    def stored_columns(self) -> Indices:
         """Return the column of each feature, in stored order."""
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
         columns = np.flatnonzero(is_feature)
         return columns[stored_positions(self.n_features, self.first_feature)]
 
-    def slots(self) -> NDArray[np.int32]:
+    def slots(self) -> Ints32:
         """Return for each column where its cells go, for a ``TableReader``."""
         columns = self.stored_columns()
         slots = np.full(self.n_columns, text_tables.IGNORED, np.int32)
@@ -731,7 +729,7 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
     return position
 
 
-def check_kinds(header: TextSpool, roles: Roles, forced: NDArray[np.uint8]) -> None:
+def check_kinds(header: TextSpool, roles: Roles, forced: Bytes) -> None:
     """Refuse a kind of feature that is forced on the target.
 
     Raises

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Bytes, Indices, Integers, Reals
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
@@ -113,7 +113,7 @@ class Reading(Protocol):
             If the cap, or the disk, cannot hold the ingest.
         """
 
-    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
         """Read the columns that are no features, as texts, a spool each of ``rows``.
 
         ``forced`` (n_columns,) holds the kinds of features that are not to be found out.
@@ -257,7 +257,7 @@ class TextReading(Reading):
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
-    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
         memory = self._shared
         stream = self._stream
@@ -371,9 +371,7 @@ class TableReading(Reading):
     """
 
     fits_float32 = True
-    amend: Callable[[NDArray[np.integer[Any]], CodeFacts], None] = staticmethod(
-        lambda places, facts: None
-    )
+    amend: Callable[[Integers, CodeFacts], None] = staticmethod(lambda places, facts: None)
 
     def __init__(
         self,
@@ -433,7 +431,7 @@ class TableReading(Reading):
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
 
-    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
         """Read the row columns, of the table and beside it, as texts."""
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
@@ -498,11 +496,11 @@ class TableReading(Reading):
                 replace(self._found, pool=pool).number_texts(start, cells)
             raise self._memory.naming(error, pool.needed_nbytes) from None
 
-    def places(self, start: int, stop: int) -> NDArray[np.intp]:
+    def places(self, start: int, stop: int) -> Indices:
         """Return the columns of the table that stored features ``start .. stop - 1`` are."""
         return self._columns[start:stop].astype(np.intp)
 
-    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
+    def read(self, start: int, stop: int) -> Reals:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         out = anonymous_array((stop - start, self.n_rows), self._dtype)
         for first, last in line_pieces(stop - start, self.n_rows):
@@ -554,7 +552,7 @@ class TableReading(Reading):
             self._tell(last * self.n_features)
         spool.seal()
 
-    def _look(self, values: NDArray[np.floating[Any]], columns: NDArray[np.intp]) -> None:
+    def _look(self, values: Reals, columns: Indices) -> None:
         """Look at columns, each a row of ``values``."""
         infinite, narrow = _native.look_at(values)
         if infinite >= 0:
@@ -571,7 +569,7 @@ class TableReading(Reading):
     def _tell(self, n_cells: int) -> None:
         self._work.tell("reading", 8 * n_cells, 8 * self.n_rows * self.n_features)
 
-    def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
+    def _kinds(self, holds_texts: Bools, kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
         pool = self._table.pool or TextCoder(self._memory.category_nbytes)
         is_number = ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))
@@ -586,7 +584,7 @@ class TableReading(Reading):
             lambda start, facts: self.amend(columns[start : start + len(facts.kinds)], facts),
         )
 
-    def _refuse_texts(self, columns: NDArray[np.integer[Any]], pool: TextCoder) -> None:
+    def _refuse_texts(self, columns: Integers, pool: TextCoder) -> None:
         """Refuse columns of texts that are forced to be numbers."""
         if not len(columns):
             return

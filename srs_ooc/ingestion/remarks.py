@@ -8,8 +8,8 @@ from shlex import quote
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Reals
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
@@ -253,7 +253,7 @@ def far_out(store: Store, said: Said, *, features: bool) -> Iterator[str]:
         )
 
 
-def _ends(chunk: NDArray[np.floating[Any]], at: Any) -> Iterator[tuple[int, float]]:
+def _ends(chunk: Reals, at: Any) -> Iterator[tuple[int, float]]:
     """Yield which of some lines of a chunk have such a number, and the number."""
     ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
     for i, side in np.argwhere(np.isin(np.transpose(ends), list(NINES))).tolist():

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Ints32, Uints
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
@@ -93,7 +94,7 @@ class TableFacts:
 class KeptRows:
     """The rows that are kept: all, or those of a mask."""
 
-    def __init__(self, n_rows: int, mask: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, n_rows: int, mask: Bools | None = None) -> None:
         self.mask = None if mask is None or mask.all() else mask
         self.n_source_rows = n_rows
         self.n_rows = n_rows if self.mask is None else int(self.mask.sum())
@@ -128,7 +129,7 @@ class KeptRows:
             line[filled : filled + len(picked)] = picked
             filled += len(picked)
 
-    def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+    def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, Uints]]:
         """Return the texts of kept rows in blocks."""
         if self.mask is None:
             return spool.blocks()
@@ -153,7 +154,7 @@ class GroupedRows(KeptRows):
     Groups (n_kept,) count from 0 in the order of their first rows; ``how`` is mean, median or sum.
     """
 
-    def __init__(self, every: KeptRows, groups: NDArray[np.int32], how: str) -> None:
+    def __init__(self, every: KeptRows, groups: Ints32, how: str) -> None:
         self.firsts, sizes = np.unique(groups, return_index=True, return_counts=True)[1:]
         mask = np.ones(every.n_source_rows, np.bool_) if every.mask is None else every.mask.copy()
         mask[np.delete(np.flatnonzero(mask), self.firsts)] = False
@@ -164,7 +165,7 @@ class GroupedRows(KeptRows):
     def _fill(self, line: NDArray[Any], whole: NDArray[Any]) -> None:
         line[:] = self.aggregated(self._every.of(0, whole), self._how)
 
-    def aggregated(self, values: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+    def aggregated(self, values: Floats, how: str) -> Floats:
         """Return the mean, median or sum of the known values of each group; NaN of none."""
         is_known = ~np.isnan(values)
         n_known = np.bincount(self.groups[is_known], minlength=self.n_rows)
@@ -624,7 +625,7 @@ class RowColumns:
                 f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
             )
 
-    def _keep(self, parts: Iterator[NDArray[np.bool_]]) -> None:
+    def _keep(self, parts: Iterator[Bools]) -> None:
         """Keep the rows with a target, which ``parts`` say; an event; and covariates, if asked."""
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
         events = ((column, self._are_there(column)) for column in self._columns.get("events", ()))
@@ -666,7 +667,7 @@ class RowColumns:
                     column,
                 )
 
-    def _are_there(self, column: TextSpool) -> NDArray[np.bool_]:
+    def _are_there(self, column: TextSpool) -> Bools:
         there = (not self._form.is_missing(text) for _, text in _cells(column))
         return np.fromiter(there, np.bool_, len(column))
 

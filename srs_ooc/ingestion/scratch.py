@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from srs_ooc.base.arrays import Uints, Uints32
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import ceil_div, describe_nbytes
@@ -30,7 +31,7 @@ BLOCK_NBYTES = 1 << 20
 """A block holds at most so many texts and bytes, or one longer text."""
 
 
-def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, Uints]]:
     """Gather texts into :data:`TextBlocks` of bounded size."""
     return map(joined, bounded(text.encode() for text in texts))
 
@@ -42,7 +43,7 @@ def texts_of(texts: Iterable[str]) -> Texts:
     return Texts(blob, ends, np.array([hash_text(piece) for piece in pieces], np.uint64))
 
 
-def joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
+def joined(pieces: list[bytes]) -> tuple[bytes, Uints]:
     """Return texts one after another, and where each ends."""
     lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)
@@ -124,7 +125,7 @@ class TextSpool:
         """Bytes of all texts."""
         return len(self._bytes)
 
-    def hashes(self) -> NDArray[np.uint64]:
+    def hashes(self) -> Uints:
         """Return a hash of each text, uint64 (n_texts,)."""
         return self._hashes[:]
 
@@ -152,7 +153,7 @@ class TextSpool:
             if text in texts:
                 yield position, text
 
-    def _positions_of(self, hashes: NDArray[np.uint64]) -> Iterator[int]:
+    def _positions_of(self, hashes: Uints) -> Iterator[int]:
         for start in range(0, len(self), BLOCK):
             block = self._hashes[start : start + BLOCK]
             yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
@@ -182,9 +183,7 @@ class TextSpool:
                 break
         return pairs
 
-    def blocks(
-        self, skip: frozenset[int] = frozenset()
-    ) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+    def blocks(self, skip: frozenset[int] = frozenset()) -> Iterator[tuple[bytes, Uints]]:
         """Yield the texts as :data:`TextBlocks`, those at the positions ``skip`` left out."""
         start = previous = 0
         while start < len(self):
@@ -274,7 +273,7 @@ class Panels(Closing):
         self._other = anonymous_array((n_features, panel_rows), dtype) if n_rows_held > 1 else None
 
     def put(
-        self, rows: NDArray[Any], columns: NDArray[np.uint32], first: int, n_threads: int = 1
+        self, rows: NDArray[Any], columns: Uints32, first: int, n_threads: int = 1
     ) -> tuple[int, bool]:
         """Put rows (m, width) into the panel, the first as its row ``first``.
 

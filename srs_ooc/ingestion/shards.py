@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base import budget
+from srs_ooc.base.arrays import Indices, Ints, Ints32, Reals
 from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
@@ -53,13 +54,7 @@ from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names, takes_target
 from srs_ooc.ingestion.writer import FACTS, BedWriter, all_numbers, write_facts, write_texts
 from srs_ooc.store.arrays import write_column
-from srs_ooc.store.manifest import (
-    ROW_ARRAYS,
-    Manifest,
-    Shape,
-    codes_chunk_features,
-    format_of,
-)
+from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, format_of
 from srs_ooc.store.store import ALL_ROWS, BedStore, ColumnStore, Store
 from srs_ooc.store.values import code_columns
 from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextBlocks
@@ -73,7 +68,7 @@ from srs_ooc.trees.block import Block
 
 MERGED_NBYTES = 48 * MB
 """Memory of features of pieces that are read and written at a time."""
-Part = tuple[int, NDArray[np.int64], NDArray[np.intp]]
+Part = tuple[int, Ints, Indices]
 """Of a batch of features: the piece, their places there, ascending, and in the batch."""
 
 
@@ -142,10 +137,7 @@ class Merging:
     """
 
     def __init__(
-        self,
-        stores: list[Store],
-        chosen: NDArray[np.int64] | None = None,
-        rows: list[NDArray[np.int32]] | None = None,
+        self, stores: list[Store], chosen: Ints | None = None, rows: list[Ints32] | None = None
     ) -> None:
         self._stores, one = stores, stores[0].manifest
         self._rows = rows or [ALL_ROWS] * len(stores)
@@ -255,7 +247,7 @@ class Merging:
                     values[place] = values[place, order]
         return values
 
-    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
+    def read(self, start: int, stop: int) -> Reals:
         """Return genotypes, float32 (stop - start, n_rows), of the batch that is next."""
         return self._floats("values", stop - start, self._parts(start, stop))
 
@@ -321,9 +313,7 @@ class Merging:
                 yield from found[piece].of(feature) or ()
 
 
-def codes_of(
-    columns: ColumnStore, stored: NDArray[np.int64], rows: NDArray[np.int32] = ALL_ROWS
-) -> NDArray[Any]:
+def codes_of(columns: ColumnStore, stored: Ints, rows: Ints32 = ALL_ROWS) -> NDArray[Any]:
     """Return codes (n, n_rows) of stored features, ascending; rows as they are, or by place."""
     n, m = len(stored), columns.manifest
     block = Block(n, m.n_rows, m.code_nbytes, tiled=False)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.formats import FORMATS
@@ -247,7 +247,7 @@ def part_of(source: SourceFile, text_nbytes: int, n_rows: int, scratch: Path) ->
     return SourceFile(copy, f"{source}, first and last {describe_nbytes(_END_NBYTES)} {size}")
 
 
-def _whole_lines(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _whole_lines(text: Bytes) -> Bytes:
     """Return a text up to the last end of a line before which quotes are closed."""
     ends = np.flatnonzero(text == ord("\n"))
     is_closed = np.cumsum(text == ord('"'), dtype=np.uint8)[ends] % 2 == 0

@@ -14,9 +14,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from srs_ooc.base.arrays import Bytes
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
@@ -411,7 +409,7 @@ def takes_target(reading: Reading) -> bool:
     return "target" not in reading.side.columns and not reading.options.no_target
 
 
-def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> BedFile:
+def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
     """Return the file whose codes and values are to be left where they are.
 
     Raises
@@ -436,9 +434,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> 
     return bed
 
 
-def _lines_of(
-    reading: Reading, kinds: FeatureKinds
-) -> Callable[[int, int], NDArray[np.uint8]] | None:
+def _lines_of(reading: Reading, kinds: FeatureKinds) -> Callable[[int, int], Bytes] | None:
     """Return what reads variants of a ``.bed`` file as they are; None where values have to be read.
 
     That is also where codes take bytes.

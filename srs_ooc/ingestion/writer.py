@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Reals, Uints32
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory
@@ -80,12 +81,12 @@ class FeatureKinds:
         Given a stored feature, and what coding found of it and those that follow, mends that.
     """
 
-    forced: NDArray[np.uint8]
-    is_text: NDArray[np.bool_]
+    forced: Bytes
+    is_text: Bools
     pool: TextCoder
     locate: Callable[[int, int], tuple[str, str | None]]
     kept: KeptRows
-    from_numbers: NDArray[np.bool_] | None = None
+    from_numbers: Bools | None = None
     amend: Callable[[int, CodeFacts], None] = lambda start, facts: None
 
     def cell(self, feature: int, row: int, value: float) -> tuple[str, str]:
@@ -95,7 +96,7 @@ class FeatureKinds:
             text = self.pool.texts()[int(value)].decode("utf-8", "replace")
         return where, shown((text if text is not None else text_of(value) or "").encode())
 
-    def number_texts(self, start: int, values: NDArray[np.floating[Any]]) -> None:
+    def number_texts(self, start: int, values: Reals) -> None:
         """Replace numbers that are categories by the numbers of their texts, in place."""
         if self.from_numbers is None:
             return
@@ -147,7 +148,7 @@ class CategoryCoder:
         self._wrong: dict[str, list[tuple[int, int, float, int]]] = {}  # by what is wrong
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
 
-    def code(self, start: int, values: NDArray[np.float64]) -> None:
+    def code(self, start: int, values: Floats) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
         self._kinds.number_texts(start, values)
         rows = np.flatnonzero(self._kinds.is_text[start : start + len(values)])
@@ -155,7 +156,7 @@ class CategoryCoder:
         for first in range(0, len(rows), step):
             self._code(start, values, rows[first : first + step])
 
-    def _code(self, start: int, values: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+    def _code(self, start: int, values: Floats, rows: Indices) -> None:
         if len(self._ordered) != len(self._kinds.pool):
             self._order_texts()
         ranks = values[rows]
@@ -181,7 +182,7 @@ class CategoryCoder:
         self._rank = np.empty(len(order), np.int64)
         self._rank[order] = np.arange(len(order))
 
-    def _check_utf8(self, start: int, numbers: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+    def _check_utf8(self, start: int, numbers: Floats, rows: Indices) -> None:
         if not len(self._not_utf8):
             return
         for line, row in zip(numbers, rows.tolist(), strict=True):
@@ -193,9 +194,7 @@ class CategoryCoder:
                     f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
                 )
 
-    def _look(
-        self, feature: int, numbers: NDArray[np.float64], texts: list[bytes], *, exact: bool
-    ) -> None:
+    def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
         """Note a feature whose texts, of which ``texts`` are some, are no categories."""
         there = np.flatnonzero(~np.isnan(numbers))
         if not exact:
@@ -369,7 +368,7 @@ class ColumnsWriter:
         }
 
 
-Lines = Callable[[int, int], NDArray[np.uint8]]
+Lines = Callable[[int, int], Bytes]
 """Returns stored features, first to last, as lines of a ``.bed`` file of the rows that are kept."""
 
 
@@ -424,7 +423,7 @@ class BedWriter(ColumnsWriter):
         columns: StoredColumns,
         batch: int,
         progress: ByteProgress | None,
-        write: Callable[[NDArray[np.uint8]], object],
+        write: Callable[[Bytes], object],
     ) -> None:
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
@@ -446,9 +445,7 @@ class BedWriter(ColumnsWriter):
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
 
-    def _lines_ahead(
-        self, columns: StoredColumns, batch: int
-    ) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
+    def _lines_ahead(self, columns: StoredColumns, batch: int) -> Iterator[tuple[int, int, Bytes]]:
         """Yield all lines, some chunks at a time; the next are read while some are worked on."""
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
         most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
@@ -457,7 +454,7 @@ class BedWriter(ColumnsWriter):
         read: Lines = self._lines or partial(self._packed, columns)
         return read_ahead((start, stop, read(start, stop)) for start, stop in parts)
 
-    def _packed(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.uint8]:
+    def _packed(self, columns: StoredColumns, start: int, stop: int) -> Bytes:
         """Return the lines of features whose values are read."""
         values = self._given.kept.read(columns, start, stop)
         lines = np.empty((len(values), self._bed.line_nbytes), np.uint8)
@@ -484,7 +481,7 @@ class BedWriter(ColumnsWriter):
         return super().close()
 
 
-def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+def as_float32(values: NDArray[Any]) -> Floats32:
     """Return values as float32.
 
     Raises
@@ -629,7 +626,7 @@ def write_texts(
     shape: Shape,
     names: writing.TextBlocks,
     row_ids: writing.TextBlocks,
-    positions: NDArray[np.uint32],
+    positions: Uints32,
 ) -> None:
     """Write names, row ids, places, and the coordinates that follow from them.
 

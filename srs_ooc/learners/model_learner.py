@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Indices, Integers, Ints, Ints32, Uints32
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.options import part_at
@@ -60,12 +60,12 @@ class EstimatorLearner:
         self,
         params: ModelParams,
         target: Target,
-        folds: NDArray[np.integer] | None = None,
+        folds: Integers | None = None,
         center: float = 0.0,
     ) -> None:
         self.params, self.target, self._center = params, target, center
         self._by_permutation = params.model_importance == models.PERMUTATION
-        self._folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        self._folds: list[tuple[Indices, Indices]] = []
         if folds is not None:
             self._folds = [
                 (np.flatnonzero(folds != k), np.flatnonzero(folds == k))
@@ -108,15 +108,13 @@ class EstimatorLearner:
         return Outcome(features, _whole(gains), losses=np.array([loss]))
 
     def _fitted(
-        self, table: DecodedBlock, fitted: NDArray[np.integer], held: NDArray[np.integer], key: int
-    ) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]]:
+        self, table: DecodedBlock, fitted: Integers, held: Integers, key: int
+    ) -> tuple[Callable[[Floats], Floats], Floats]:
         """Return what a model fitted on some rows predicts, and the others as it wants them."""
         train, rest = table.standardised(fitted, held)
         return self._model.fit(train, fitted, key), rest
 
-    def _split(
-        self, table: DecodedBlock, features: NDArray[np.uint32], split: RowSplit, key: int
-    ) -> Outcome:
+    def _split(self, table: DecodedBlock, features: Uints32, split: RowSplit, key: int) -> Outcome:
         predict, rest = self._fitted(table, split.fitted, split.predicted, key)
         said = predict(rest)
         losses = self.target.losses(said, split.predicted)
@@ -129,7 +127,7 @@ class EstimatorLearner:
         )
 
     def _judge(
-        self, table: DecodedBlock, features: NDArray[np.uint32], candidates: Candidates, key: int
+        self, table: DecodedBlock, features: Uints32, candidates: Candidates, key: int
     ) -> Outcome:
         """Return the mean held-out loss of each candidate, or its criterion.
 
@@ -142,7 +140,7 @@ class EstimatorLearner:
             losses = criterion.losses(candidates, rows, self.target.values[fitted], path)
             return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
-        def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
+        def summed(places: Ints32, split: RowSplit, number: int) -> float:
             own = derive(key, number)
             predict, rest = self._fitted(table.only(places), split.fitted, split.predicted, own)
             return float(self.target.errors(predict(rest), split.predicted).sum())
@@ -152,8 +150,8 @@ class EstimatorLearner:
         return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
     def _cross_validated(
-        self, table: DecodedBlock, features: NDArray[np.uint32], key: int
-    ) -> tuple[float, NDArray[np.float64]]:
+        self, table: DecodedBlock, features: Uints32, key: int
+    ) -> tuple[float, Floats]:
         """Return the mean loss of all rows, and how much it rises where each column is permuted."""
         total, rises = 0.0, np.zeros(len(features))
         for k, (fitted, held) in enumerate(self._folds):
@@ -172,13 +170,13 @@ class EstimatorLearner:
         return total / n_rows, rises / n_rows
 
 
-def _shuffled(n_rows: int, key: int) -> NDArray[np.intp]:
+def _shuffled(n_rows: int, key: int) -> Indices:
     return np.argsort(derive_array(key, np.arange(n_rows, dtype=np.uint64)), kind="stable")
 
 
-def _whole(gains: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole(gains: Floats) -> Ints:
     """Return gains in the units in which importances are added up."""
-    whole: NDArray[np.int64] = np.rint(gains * float(1 << IMPORTANCE_BITS)).astype(np.int64)
+    whole: Ints = np.rint(gains * float(1 << IMPORTANCE_BITS)).astype(np.int64)
     return whole
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from srs_ooc.base.arrays import Bools, Floats, Integers, Ints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Params, Text, Whole, flag_of, option
 from srs_ooc.base.seeds import derive
@@ -305,7 +306,7 @@ class Target:
         1 for numbers.
     """
 
-    values: NDArray[np.int32] | NDArray[np.float64]
+    values: Ints32 | Floats
     n_classes: int
 
     @property
@@ -313,7 +314,7 @@ class Target:
         """Whether it is numbers."""
         return self.n_classes == 1
 
-    def constant(self, fitted: NDArray[np.integer], n_held: int) -> NDArray[np.float64]:
+    def constant(self, fitted: Integers, n_held: int) -> Floats:
         """Return the prediction of no model: the class shares of some rows, or their mean."""
         known = self.values[fitted]
         if self.is_regression:
@@ -321,9 +322,7 @@ class Target:
         shares = np.bincount(known.astype(np.intp), minlength=self.n_classes) / len(known)
         return np.tile(shares, (n_held, 1))
 
-    def losses(
-        self, predicted: NDArray[np.float64], rows: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def losses(self, predicted: Floats, rows: Integers) -> Floats:
         """Return the loss of each row; float64 (n_held,).
 
         Half the Brier score, ``1/2 sum over k of (share_k - [y = k])^2``, which is the error rate
@@ -337,12 +336,10 @@ class Target:
             off = predicted.copy()
             off[np.arange(len(rows)), known.astype(np.intp)] -= 1.0
             found = np.square(off).sum(axis=1) / 2
-        losses: NDArray[np.float64] = np.nan_to_num(found, nan=LARGEST_LOSS)
+        losses: Floats = np.nan_to_num(found, nan=LARGEST_LOSS)
         return np.minimum(losses, LARGEST_LOSS)
 
-    def errors(
-        self, predicted: NDArray[np.float64], rows: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def errors(self, predicted: Floats, rows: Integers) -> Floats:
         """Return the squared error of each row, or 1 where its class is not the likeliest.
 
         Of equally likely classes the first is said.
@@ -350,9 +347,9 @@ class Target:
         known = self.values[rows]
         if self.is_regression:
             off = predicted[:, 0] - known
-            squared: NDArray[np.float64] = np.nan_to_num(off * off, nan=np.inf)
+            squared: Floats = np.nan_to_num(off * off, nan=np.inf)
             return squared
-        wrong: NDArray[np.float64] = (predicted.argmax(1) != known).astype(np.float64)
+        wrong: Floats = (predicted.argmax(1) != known).astype(np.float64)
         return wrong
 
 
@@ -388,9 +385,7 @@ class BaseModel:
         ]
         self._is_checked = False
 
-    def fit(
-        self, columns: NDArray[np.float64], fitted: NDArray[np.integer], key: int
-    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    def fit(self, columns: Floats, fitted: Integers, key: int) -> Callable[[Floats], Floats]:
         """Return what says class shares, or one number, of each of some rows; (n, n_classes).
 
         Parameters
@@ -414,13 +409,13 @@ class BaseModel:
         center, scale = 0.0, 1.0
         if target.is_regression:
             center, scale = float(known.mean()), float(known.std()) or 1.0
-            known = (known - center) / scale
+            known = ((known - center) / scale).astype(np.float64)
         try:
             estimator = self._fitted(columns, known, key)
         except Exception as error:  # whatever a library raises
             raise _refused(self._model, "fitted", error) from error
 
-        def predict(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def predict(rows: Floats) -> Floats:
             if len(rows) == 0:  # which libraries refuse
                 return target.constant(fitted, 0)
             try:
@@ -434,7 +429,7 @@ class BaseModel:
 
         return predict
 
-    def _fitted(self, columns: NDArray[np.float64], known: NDArray[Any], key: int) -> Any:
+    def _fitted(self, columns: Floats, known: NDArray[Any], key: int) -> Any:
         """Return a new estimator fitted on finite columns."""
         estimator = self._kind(**deepcopy(self._params))
         for place, name in self._unseeded:
@@ -447,7 +442,7 @@ class BaseModel:
         return estimator
 
 
-def _shares(estimator: Any, rows: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def _shares(estimator: Any, rows: Floats, n_classes: int) -> Floats:
     """Return class shares of rows; whole votes where the estimator has no others."""
     shares = np.zeros((len(rows), n_classes))
     if hasattr(estimator, "predict_proba"):
@@ -480,8 +475,8 @@ class DecodedBlock:
         Where nothing is missing.
     """
 
-    values: NDArray[np.float64]
-    is_known: NDArray[np.bool_]
+    values: Floats
+    is_known: Bools
 
     @classmethod
     def of(cls, block: Block, n_columns: int) -> "DecodedBlock":
@@ -494,13 +489,11 @@ class DecodedBlock:
         values[~is_known] = 0.0
         return cls(values, is_known)
 
-    def only(self, columns: NDArray[np.integer]) -> "DecodedBlock":
+    def only(self, columns: Integers) -> "DecodedBlock":
         """Return some of the columns."""
         return DecodedBlock(self.values[:, columns], self.is_known[:, columns])
 
-    def standardised(
-        self, fitted: NDArray[np.integer], held: NDArray[np.integer]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def standardised(self, fitted: Integers, held: Integers) -> tuple[Floats, Floats]:
         """Return the rows to fit on and those held out, by mean and scale of the former alone.
 
         Means and standard deviations are of what is known; what is missing becomes the mean, 0.
@@ -526,11 +519,9 @@ _ROUNDING = 1e-12
 """A deviation that is a smaller share of the mean than this is of rounding alone."""
 
 
-def _looked_up(
-    values: NDArray[np.float64], codes: NDArray[np.unsignedinteger]
-) -> NDArray[np.float64]:
+def _looked_up(values: Floats, codes: NDArray[np.unsignedinteger]) -> Floats:
     exponent = int(np.frexp(np.abs(values).max())[1])
-    scaled: NDArray[np.float64] = np.ldexp(values, -exponent)
+    scaled: Floats = np.ldexp(values, -exponent)
     return scaled.take(codes, mode="clip")  # the code of what is missing is beyond the last
 
 

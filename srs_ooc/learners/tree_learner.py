@@ -11,8 +11,8 @@ from math import ceil, frexp, isqrt
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.options import (
@@ -55,8 +55,8 @@ class Columns:
         The feature of the store whose values each column has.
     """
 
-    features: NDArray[np.uint32]
-    sources: NDArray[np.uint32]
+    features: Uints32
+    sources: Uints32
 
 
 class Learner(Protocol):
@@ -72,7 +72,7 @@ class Learner(Protocol):
         nor on what was fitted before.
         """
 
-    def drawn(self, key: int) -> tuple["Learner", NDArray[np.int32] | None]:
+    def drawn(self, key: int) -> tuple["Learner", Ints32 | None]:
         """Return what fits the models of the iteration whose trees have a key, and on which rows.
 
         The block has these rows alone, ascending; all where they are None.
@@ -131,13 +131,13 @@ class TreeLearner:
         bootstrap: bool = False,
         row_sample: int | None = None,
         n_threads: int = 1,
-        categorical: NDArray[np.bool_] | None = None,
+        categorical: Bools | None = None,
         candidates: bool = False,
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical, self.row_sample = bootstrap, categorical, row_sample
         self.n_threads, self.n_trees = n_threads, n_trees
-        self._strata: NDArray[np.int64] | None = None
+        self._strata: Ints | None = None
         if row_sample is not None and row_sample < len(rows.order):
             self._drawn_from = rows.by_target()
             self._strata = self._drawn_from.strata(row_sample)
@@ -158,7 +158,7 @@ class TreeLearner:
             categorical=self.categorical,
         )
 
-    def drawn(self, key: int) -> tuple["TreeLearner", NDArray[np.int32] | None]:
+    def drawn(self, key: int) -> tuple["TreeLearner", Ints32 | None]:
         """Return the same learner for the rows drawn by a key, and these."""
         if self._strata is None:
             return self, None
@@ -209,7 +209,7 @@ class TreeLearner:
         key: int,
         *,
         records: bool = False,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
+    ) -> tuple[Ints, Floats, bytes | None]:
         """Return what a tree says of the rows that a split predicts, and itself where wanted."""
         return kernel.grow_and_ask(
             block,
@@ -246,7 +246,7 @@ class TreeLearner:
     def _alone(self, block: Block, columns: Columns, key: int) -> kernel.Predict:
         """Return what grows the trees of a candidate on a split, and has them predict."""
 
-        def predict(places: NDArray[np.int32], split: RowSplit, number: int) -> NDArray[np.float64]:
+        def predict(places: Ints32, split: RowSplit, number: int) -> Floats:
             own, rows = block.only(places), self.rows.only(split.fitted)
             some = Columns(columns.features[places], columns.sources[places])
             shares = np.zeros((len(split.predicted), rows.response.n_classes))
@@ -302,7 +302,7 @@ class TreeLearner:
     def _sampled(self, rows: TrainingRows, key: int) -> TrainingRows:
         return rows.resampled(key) if self.bootstrap else rows
 
-    def _categories(self, columns: Columns) -> NDArray[np.bool_] | None:
+    def _categories(self, columns: Columns) -> Bools | None:
         """Return which columns hold categories; None if none does."""
         if self.categorical is None:
             return None
@@ -491,7 +491,7 @@ class SensitiveLearner:
             self._targets = np.ldexp(whole, -self._exponent)
             self._spread = float(((self._targets - self._targets.mean()) ** 2).mean())
 
-    def drawn(self, key: int) -> tuple["SensitiveLearner", NDArray[np.int32] | None]:
+    def drawn(self, key: int) -> tuple["SensitiveLearner", Ints32 | None]:
         """Return the same learner for the rows drawn by a key, and these."""
         trees, rows = self._trees.drawn(key)
         return (self if rows is None else SensitiveLearner(trees)), rows
@@ -517,14 +517,8 @@ class SensitiveLearner:
         return Outcome(iteration.features, importance[: len(iteration.features)])
 
     def _scores(
-        self,
-        block: Block,
-        places: NDArray[np.intp],
-        tree: saved.Trees,
-        used: NDArray[np.int64],
-        asked: NDArray[np.intp],
-        key: int,
-    ) -> NDArray[np.int64]:
+        self, block: Block, places: Indices, tree: saved.Trees, used: Ints, asked: Indices, key: int
+    ) -> Ints:
         """Return the score of each column that a tree uses, in units of ``2**-36``."""
         slot = tree.slots(used)
         hashes = derive_array(derive(key, Purpose.ALTERED), asked)
@@ -548,10 +542,10 @@ class SensitiveLearner:
                 saved.tally_classes(found, self._labels[rows], tally)
         return self._means(tally[:, 2], len(asked))
 
-    def _means(self, sums: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    def _means(self, sums: Ints, n_rows: int) -> Ints:
         if not self._spread:
             return sums // n_rows
         means = np.floor(sums / n_rows / self._spread + 0.5)
         limit = 2.0 ** (saved.CHANGE_BITS + 12)
-        found: NDArray[np.int64] = np.clip(means, -limit, limit).astype(np.int64)
+        found: Ints = np.clip(means, -limit, limit).astype(np.int64)
         return found

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 
@@ -150,7 +149,7 @@ class Screened(core.Sampler):
         self,
         method: HeldOutMethod,
         context: core.SamplerContext,
-        rows: NDArray[np.int32],
+        rows: core.Ints32,
         n_trees: int,
         size: int,
         count: int,
@@ -162,11 +161,11 @@ class Screened(core.Sampler):
         self._score = np.zeros(context.n_features)
         self._scored = np.ones(core.n_pages(context.n_features), np.bool_)
         self._n_grown = 0
-        self._chosen: NDArray[np.uint32] = _NONE
+        self._chosen: core.Uints32 = _NONE
         self._method: core.Sampler | None = None
         self.name, self.needs = method.ranks_by, method.needs | {core.IMPORTANCE}
 
-    def _begin(self, chosen: NDArray[np.uint32]) -> core.Sampler:
+    def _begin(self, chosen: core.Uints32) -> core.Sampler:
         count, q = len(chosen), min(self.capacity, len(chosen))
         context = replace(self._context, n_features=count, candidates=None, subspace_size=q)
         folds = self._how.folds_of(context)
@@ -235,7 +234,7 @@ class Screened(core.Sampler):
             self._begin(saved.arrays["chosen"].astype(np.uint32)).restore(saved)
 
 
-def best_of(context: core.SamplerContext, count: int) -> NDArray[np.uint32]:
+def best_of(context: core.SamplerContext, count: int) -> core.Uints32:
     """Return the features that may be drawn of the largest mean importance, ascending."""
     offered, tally = context.candidates, context.tally
     if offered is None:
@@ -274,12 +273,12 @@ class Folds:
         64-bit key of the deals.
     """
 
-    validation: NDArray[np.int32]
-    training: NDArray[np.int32]
+    validation: core.Ints32
+    training: core.Ints32
     splits: tuple[core.RowSplit, ...]
-    own: tuple[NDArray[np.int64], ...]
-    held_out: tuple[NDArray[np.int64], ...]
-    strata: NDArray[np.integer]
+    own: tuple[core.Ints, ...]
+    held_out: tuple[core.Ints, ...]
+    strata: core.Integers
     key: int
 
     @cached_property
@@ -307,13 +306,13 @@ class Folds:
 
 
 def make_folds(
-    strata: NDArray[np.integer],
+    strata: core.Integers,
     n_folds: int,
     key: int,
     *,
     share: float = 0.0,
-    validation: NDArray[np.int32] | None = None,
-    rows: NDArray[np.int32] | None = None,
+    validation: core.Ints32 | None = None,
+    rows: core.Ints32 | None = None,
 ) -> Folds:
     """Return the folds of some rows: as even in each stratum as can be.
 
@@ -345,14 +344,14 @@ def make_folds(
     return rows_of_all.dealt(0, n_folds)
 
 
-def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int64]:
+def deal(strata: core.Integers, n_folds: int, key: int) -> core.Ints:
     """Return the fold of each row: as even in each stratum as can be; int64 (n_rows,)."""
     fold = np.empty(len(strata), np.int64)
     fold[_shuffled(strata, key)] = np.arange(len(strata)) % n_folds
     return fold
 
 
-def resample(rows: NDArray[np.int32], key: int) -> core.RowSplit:
+def resample(rows: core.Ints32, key: int) -> core.RowSplit:
     """Return as many of some rows, drawn with replacement, to predict those not drawn."""
     n_rows = len(rows)
     hashes = core.derive_array(key, np.arange(n_rows, dtype=np.uint64))
@@ -360,13 +359,13 @@ def resample(rows: NDArray[np.int32], key: int) -> core.RowSplit:
     return core.RowSplit(np.repeat(rows, times), rows[times == 0])
 
 
-def _shuffled(strata: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+def _shuffled(strata: core.Integers, key: int) -> core.Indices:
     """Return places by stratum, in each by hash."""
     hashes = core.derive_array(key, np.arange(len(strata), dtype=np.uint64))
     return np.lexsort((hashes, strata))
 
 
-def _first_of_each(strata: NDArray[np.integer], key: int, share: float) -> NDArray[np.int32]:
+def _first_of_each(strata: core.Integers, key: int, share: float) -> core.Ints32:
     order = _shuffled(strata, key)
     in_order = strata[order]
     starts = np.searchsorted(in_order, in_order)
@@ -446,13 +445,13 @@ class Truth:
         What is taken from predicted numbers, whose zero is the response's center.
     """
 
-    labels: NDArray[np.int32]
-    numbers: NDArray[np.float64] | None
-    weights: NDArray[np.float64]
+    labels: core.Ints32
+    numbers: core.Floats | None
+    weights: core.Floats
     mean: float
 
     @staticmethod
-    def of(response: core.Response, training: NDArray[np.int32]) -> "Truth":
+    def of(response: core.Response, training: core.Ints32) -> "Truth":
         """Return the truth of a response, centred by the mean of the ``training`` rows."""
         weights = response.weights
         if response.scale is None:
@@ -462,28 +461,24 @@ class Truth:
         mean = float((some * numbers[training]).sum()) / float(some.sum())
         return Truth(response.labels, numbers - mean, weights, mean)
 
-    def votes(
-        self, predictions: NDArray[np.float32], rows: NDArray[np.int32]
-    ) -> NDArray[np.float32]:
+    def votes(self, predictions: core.Floats32, rows: core.Ints32) -> core.Floats32:
         """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
         if self.numbers is not None:
             numbers = predictions[:, 0].astype(np.float64) - self.mean
             return numbers.astype(np.float32)
-        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
+        right: core.Bools = predictions.argmax(1) == self.labels[rows]
         return right.astype(np.float32)
 
-    def slopes(
-        self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def slopes(self, mean_votes: core.Floats, rows: core.Ints32) -> core.Floats:
         """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
-        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
+        weights: core.Floats = self.weights[rows] / self.weights[rows].sum()
         slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
         if self.numbers is not None:
             slopes = 2.0 * (mean_votes - self.numbers[rows])
         weights *= slopes
         return weights
 
-    def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
+    def loss(self, mean_votes: core.Floats, rows: core.Ints32) -> float:
         """Return the mean loss of ``rows``: squared error, or cross-entropy."""
         weights = self.weights[rows] / self.weights[rows].sum()
         if self.numbers is not None:

@@ -42,10 +42,7 @@ def grow(
     bootstrap: bool = False,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    regression: bool,
+    data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64], regression: bool
 ) -> tuple[bytes, ...]: ...
 def predict_block(
     data: NDArray[np.uint8],
@@ -123,11 +120,7 @@ def draw_distinct(
 ) -> None: ...
 def sort_items(items: NDArray[np.uint32]) -> None: ...
 def draw_blocks(
-    key: int,
-    bound: int,
-    block_size: int,
-    excluded: NDArray[np.uint32],
-    out: NDArray[np.uint32],
+    key: int, bound: int, block_size: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]
 ) -> None: ...
 def derive(key: int, word: int) -> int: ...
 def mix32(x: int) -> int: ...

@@ -10,17 +10,16 @@ in any order, so BLAS may take them.
 from math import factorial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Reals
 from srs_ooc.native import _native
 
-Floats = NDArray[np.float64]
 _HALF_LOG_2PI = 0.9189385332046727
 _LARGEST_EXACT = 30
 """Factorials up to this are taken exactly, larger ones by Stirling's series."""
 
 
-def logs(x: NDArray[np.floating]) -> Floats:
+def logs(x: Reals) -> Floats:
     """Return natural logarithms of finite numbers above 0, to about 2e-16; float64, any shape."""
     flat = np.ascontiguousarray(x, np.float64).reshape(-1)
     out = np.empty(flat.shape)
@@ -28,7 +27,7 @@ def logs(x: NDArray[np.floating]) -> Floats:
     return out.reshape(np.shape(x))
 
 
-def powers(x: NDArray[np.floating]) -> Floats:
+def powers(x: Reals) -> Floats:
     """Return e to the power of ``x``, taken as -700 at least and 700 at most; float64."""
     flat = np.ascontiguousarray(x, np.float64).reshape(-1)
     out = np.empty(flat.shape)
@@ -60,7 +59,7 @@ def log_factorial(n: int) -> float:
     return (n + 0.5) * log(float(n)) - n + _HALF_LOG_2PI + series
 
 
-def products(a: NDArray[np.floating], b: NDArray[np.floating], *, exact: bool = False) -> Floats:
+def products(a: Reals, b: Reals, *, exact: bool = False) -> Floats:
     """Return ``a' b`` of two matrices, each sum in one order.
 
     Parameters

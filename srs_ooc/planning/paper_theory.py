@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import ShareLike, exact_share, floor_share
 
@@ -22,7 +22,7 @@ from srs_ooc.base.options import ShareLike, exact_share, floor_share
 # A chain is a function giving, for a state l (features found), the probabilities of climbing d = 0,
 # 1, ... states. Only positive numbers are added, so small probabilities keep their digits.
 
-FloatArray = NDArray[np.float64]
+FloatArray = Floats
 Climb = Callable[[int], FloatArray]
 
 

@@ -16,8 +16,8 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats32
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
@@ -345,14 +345,14 @@ def _tests_seconds(resources: Resources) -> float:
     tests, n_features = MarginalTests(resources), resources.n_candidates
     tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random order
     features = tried if resources.candidates is None else resources.candidates[tried]
-    found: list[NDArray[np.float32]] = []
+    found: list[Floats32] = []
     alone = _scaled(lambda n: found.append(tests.of(features[:n])), len(features), len(features))
     # Those of the closing stage are tested again.
     alone *= (n_features + min(n_features, SURVIVORS)) / len(features)
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
     features, known = features[best], found[-1][best]
 
-    def neg_log10_p(n: int) -> NDArray[np.float32]:
+    def neg_log10_p(n: int) -> Floats32:
         """Return those of all features if only the ``n`` strongest were tested."""
         of_all = np.full(resources.n_features, np.nan, np.float32)
         of_all[features[:n]] = known[:n]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Uints32
 from srs_ooc.base.errors import InputError, RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
@@ -99,7 +100,7 @@ class _There(NamedTuple):
     target: RankTarget
     effects: EffectTarget
     missing_code: int
-    categorical: NDArray[np.bool_] | None
+    categorical: Bools | None
 
     @classmethod
     def of(cls, store: Store) -> "_There":
@@ -108,7 +109,7 @@ class _There(NamedTuple):
         kinds = categorical_features(store) if task.units is None else None
         return cls(store, task, target_of(task), effect_target(task), code, kinds)
 
-    def codes(self, features: NDArray[np.int64]) -> NDArray[Any]:
+    def codes(self, features: Ints) -> NDArray[Any]:
         """Return the codes of features in all rows, or means of ranks of groups."""
         rows = np.arange(self.store.manifest.n_rows, dtype=np.int32)
         found: list[Any] = [None] * len(features)
@@ -278,12 +279,8 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
 
 
 def _recoded(
-    store: Store,
-    features: NDArray[np.uint32],
-    other: Store,
-    places: list[int],
-    rows: NDArray[np.intp],
-) -> NDArray[np.float64]:
+    store: Store, features: Uints32, other: Store, places: list[int], rows: Indices
+) -> Floats:
     """Return rows of the other store, its features at ``places``, by the codes of the run's."""
     panel, order = np.empty((len(features), len(rows))), np.argsort(places)
     for i, column in whole_columns(other.values(), np.sort(places)):

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Integers, Ints, Reals
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
@@ -41,7 +42,7 @@ USUAL_ID_NBYTES = 64
 # Some columns of a store: where they lie, and their values one part after another.
 
 
-def places_of(store: Store, positions: NDArray[np.integer]) -> NDArray[np.int64]:
+def places_of(store: Store, positions: Integers) -> Ints:
     """Return the stored position of each source, in the order of the sources."""
     is_wanted = np.zeros(store.n_features, np.bool_)
     is_wanted[positions] = True
@@ -52,13 +53,11 @@ def places_of(store: Store, positions: NDArray[np.integer]) -> NDArray[np.int64]
         parts.append(np.stack([start + here, sources[here]]))
     stored, source = np.concatenate(parts, axis=1)
     order = np.argsort(source)
-    places: NDArray[np.int64] = stored[order[np.searchsorted(source, positions, sorter=order)]]
+    places: Ints = stored[order[np.searchsorted(source, positions, sorter=order)]]
     return places
 
 
-def column_parts(
-    store: Store, positions: NDArray[np.integer]
-) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
+def column_parts(store: Store, positions: Integers) -> Iterator[tuple[int, int, Reals]]:
     """Yield parts of columns: which of ``positions``, the first row, the values from there on."""
     places = places_of(store, positions)
     order = np.argsort(places, kind="stable")
@@ -66,12 +65,12 @@ def column_parts(
         yield int(order[i]), row, part
 
 
-def texts_of(codes: NDArray[np.float64], categories: list[str]) -> list[str | None]:
+def texts_of(codes: Floats, categories: list[str]) -> list[str | None]:
     """Return the texts of codes; None where missing."""
     return [None if np.isnan(code) else categories[int(code)] for code in codes]
 
 
-def gather_columns(file: BinaryIO, store: Store, positions: NDArray[np.int64]) -> None:
+def gather_columns(file: BinaryIO, store: Store, positions: Ints) -> None:
     """Write the columns one after another, as float64, to a scratch file."""
     for column, row, part in column_parts(store, positions):
         file.seek(8 * (column * store.n_rows + row))
@@ -79,7 +78,7 @@ def gather_columns(file: BinaryIO, store: Store, positions: NDArray[np.int64]) -
     file.flush()
 
 
-def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
+def read_values(file: BinaryIO, n: int, first: int) -> Floats:
     """Return so many values of a scratch file, from the ``first`` on."""
     file.seek(8 * first)
     values = np.fromfile(file, np.float64, n)
@@ -91,7 +90,7 @@ def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
 # Some columns of a store as a smaller store, with all that is known of its rows.
 
 
-def _export_store(store: Store, positions: NDArray[np.int64], out: Path, room_nbytes: int) -> None:
+def _export_store(store: Store, positions: Ints, out: Path, room_nbytes: int) -> None:
     """Write columns to a store of their own: values, kinds, categories, and all of its rows."""
     store = store.of_target(None)  # an added target need not be there of all rows
     source: dict[str, Any] = {
@@ -143,7 +142,7 @@ class Exported:
     categories: list[list[str] | None]
     classes: tuple[str, ...]
     n_rows: int
-    blocks: Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]
+    blocks: Iterator[tuple[list[str], Floats, list[Any]]]
     safe: bool
 
     def require_numbers(self, what: str) -> None:
@@ -256,7 +255,7 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def _arrow_column(values: NDArray[np.float64], texts: list[str] | None) -> Any:
+def _arrow_column(values: Floats, texts: list[str] | None) -> Any:
     return arrow_numbers(values) if texts is None else arrow_texts(texts_of(values, texts))
 
 
@@ -322,7 +321,7 @@ def writer_of(out: Path) -> Writer:
 
 def export_columns(
     store: Store,
-    positions: NDArray[np.integer],
+    positions: Integers,
     out: Path,
     *,
     cap_nbytes: int | None = None,
@@ -409,7 +408,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     ]
 
 
-def _export_file(store: Store, wanted: NDArray[np.int64], out: Path, *, safe: bool) -> None:
+def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
     with (
         published_file(out) as scratch,
         store.unchanged(),
@@ -420,7 +419,7 @@ def _export_file(store: Store, wanted: NDArray[np.int64], out: Path, *, safe: bo
             writer_of(out)(file, _rows_of(columns, store, wanted, safe=safe))
 
 
-def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
+def _rows_of(file: BinaryIO, store: Store, positions: Ints, *, safe: bool) -> Exported:
     """Return the gathered columns as rows, with what is known of them."""
     names, manifest = store.names, store.manifest
     header = [names[i] for i in positions.tolist()]
@@ -443,7 +442,7 @@ def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe
 
 def _blocks(
     file: BinaryIO, store: Store, n_columns: int
-) -> Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]:
+) -> Iterator[tuple[list[str], Floats, list[Any]]]:
     target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
     rows = store.target_rows()
     long_ids = max(0, store.manifest.lengths["row_ids_bytes"] // n_rows - USUAL_ID_NBYTES)
@@ -460,7 +459,7 @@ def _blocks(
         yield some, block, here.tolist()
 
 
-def _categories(store: Store, positions: NDArray[np.integer]) -> list[list[str] | None]:
+def _categories(store: Store, positions: Integers) -> list[list[str] | None]:
     """Return the categories of the columns at source positions; None where one has none."""
     if not store.manifest.kind_counts.get("categorical"):
         return [None] * len(positions)
@@ -485,7 +484,7 @@ def check_one(top: int | None, names: object) -> None:
         raise UsageError(f"--top: expected at least 1, found {top}.")
 
 
-def ranked_positions(ledger: Run, reading: Ranking, top: int | None) -> NDArray[np.int64]:
+def ranked_positions(ledger: Run, reading: Ranking, top: int | None) -> Ints:
     """Return the source positions of the selected features, or of the ``top`` first, best first.
 
     Raises
@@ -518,7 +517,7 @@ def _none(ledger: Run, reading: Ranking) -> RunError:
     )
 
 
-def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int64]:
+def named_positions(store: Store, file: Path, cap_nbytes: int) -> Ints:
     """Return the source positions of the features that a file names, in its order.
 
     Raises
@@ -552,7 +551,7 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
 # The values of some features of a store, in memory.
 
 
-def values_of(store: Store, features: NDArray[np.integer]) -> NDArray[Any]:
+def values_of(store: Store, features: Integers) -> NDArray[Any]:
     """Return the values of features, by their positions in the table, as ``export`` writes them.
 
     Only the chunks that hold them are read.

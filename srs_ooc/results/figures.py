@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Integers, Ints
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import explained, published_file
 from srs_ooc.base.frames import library
@@ -209,7 +209,7 @@ def draw_first(ax: Any, report: Report) -> None:
     draw_feature(ax, report, report.records[0].name, report.listed[:1])
 
 
-def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer]) -> None:
+def draw_feature(ax: Any, report: Report, name: str, stored: Integers) -> None:
     """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
     ax.set_title(_short(name), parse_math=False)
     if report.censored is not None:
@@ -239,7 +239,7 @@ def _in_two_columns(ax: Any, n: int, foot: float, height: float) -> Iterator[Any
         yield ax.inset_axes((0.57 * across, 1 - each * (down + foot), 0.43, height * each))
 
 
-def _draw_curves(ax: Any, report: Report, stored: NDArray[np.integer], censored: Censored) -> None:
+def _draw_curves(ax: Any, report: Report, stored: Integers, censored: Censored) -> None:
     """Draw Kaplan and Meier's curves of a feature's halves, or levels, and how many are at risk."""
     missing, texts = report.manifest.missing_code, report.store.categories().of(int(stored[0]))
     _, columns = next(columns_of(report.store, stored, report.rows_looked_at()))
@@ -299,7 +299,7 @@ def _draw_shares(ax: Any, pair: Pair) -> None:
     ax.set_ylabel(_short(pair.record.name, _SHORT), fontsize="small", parse_math=False)
 
 
-def _levels(pair: Pair, which: int) -> tuple[NDArray[np.int64], list[str]]:
+def _levels(pair: Pair, which: int) -> tuple[Ints, list[str]]:
     """Return the level of each row, and their names: of three those, or halves."""
     used, levels = np.unique(pair.codes[which], return_inverse=True)
     if len(used) == _FEW_CLASSES:
@@ -370,7 +370,7 @@ def _are_texts(ends: list[Any]) -> bool:
     return bool(ends) and isinstance(ends[0], str)
 
 
-def _name_values(ax: Any, at: NDArray[np.float64], missing: float | None, ends: list[Any]) -> None:
+def _name_values(ax: Any, at: Floats, missing: float | None, ends: list[Any]) -> None:
     """Name the values on an axis of ranks, the ends or categories, and the missing ones' place."""
     if _are_texts(ends):
         named = {x: _short(end, _SHORT) for x, end in zip(at.tolist(), ends, strict=False)}

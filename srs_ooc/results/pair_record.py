@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Indices, Ints, Uints32
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, halves
 from srs_ooc.evidence.effects import Interval, interaction, wide_enough
 from srs_ooc.results.feature_record import none_if_nan
@@ -74,7 +75,7 @@ class Pair(NamedTuple):
 
     record: PairRecord
     codes: NDArray[Any]
-    cells: NDArray[np.int64]
+    cells: Ints
     values: NDArray[Any]
 
 
@@ -133,11 +134,7 @@ def pairs_of(
 
 
 def _codes_of(
-    store: Store,
-    given: Task,
-    task: Task,
-    features: NDArray[np.uint32],
-    tested: NDArray[np.intp],
+    store: Store, given: Task, task: Task, features: Uints32, tested: Indices
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in the rows, or groups, that were tested."""
     missing_code, units, rows = store.manifest.missing_code, task.units, given.rows
@@ -154,10 +151,10 @@ def _codes_of(
 
 def _parts(
     columns: NDArray[Any], missing_code: int, names: list[str]
-) -> Iterator[tuple[str | None, NDArray[np.bool_], NDArray[np.int64]]]:
+) -> Iterator[tuple[str | None, Bools, Ints]]:
     """Yield within what rows are looked at, which these are, and their cells."""
     high = halves(columns, missing_code)
-    is_known: NDArray[np.bool_] = np.all(columns < missing_code, axis=0)
+    is_known: Bools = np.all(columns < missing_code, axis=0)
     cells = 2 * high[0].astype(np.int64) + high[1]
     if len(columns) == 2:
         yield None, is_known, cells[is_known]
@@ -167,7 +164,7 @@ def _parts(
         yield f"{which} half of {names[2]}", is_in, cells[is_in]
 
 
-def _values(title: str, task: Task, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+def _values(title: str, task: Task, rows: Indices) -> dict[str, NDArray[Any]]:
     """Return numbers to show of rows, by name, or which are of each class, of two the last."""
     target, classes = task.target[rows], task.classes
     if not classes:
@@ -183,7 +180,7 @@ def _record(
     said: tuple[bool, float, float | None],
     what: str,
     found: Interval,
-    cells: NDArray[np.int64],
+    cells: Ints,
     values: NDArray[Any],
 ) -> PairRecord:
     counts = np.bincount(cells, minlength=4).tolist()

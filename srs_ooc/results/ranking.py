@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Uints32
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
@@ -43,10 +44,7 @@ _PIECE = 1 << 13
 MEMBERS_SHOWN = 5
 LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
 """Features that are ordered at a time."""
-Scores = Callable[
-    [NDArray[np.integer], slice | NDArray[np.integer]],
-    tuple[NDArray[np.float64], NDArray[np.float64] | None],
-]
+Scores = Callable[[Integers, slice | Integers], tuple[Floats, Floats | None]]
 """Returns a run's own scores of features drawn so often, NaN where there are none, and errors."""
 
 
@@ -132,7 +130,7 @@ class Ranking:
             parts[ModelScores.name] = models
             self._scores = models.scores
 
-    def ordered(self) -> Iterator[NDArray[np.uint32]]:
+    def ordered(self) -> Iterator[Uints32]:
         """Yield the stored positions of all features by rank, a batch at a time.
 
         First those that the verdict puts first, by what they are worth together, the selected ones
@@ -148,7 +146,7 @@ class Ranking:
             is_past[batch] = True
             yield batch
 
-    def _next_batch(self, is_past: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    def _next_batch(self, is_past: Bools) -> Uints32:
         size = min(max(self._batch, LEAST_BATCH), MOST_BATCH)
         best, scores = np.zeros(0, np.uint32), np.zeros(0)
         worst = np.inf
@@ -163,20 +161,18 @@ class Ranking:
                 worst = float(scores[-1])
         return self._first(best, scores, size)[0]
 
-    def _first(
-        self, members: NDArray[np.uint32], scores: NDArray[np.float64], size: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    def _first(self, members: Uints32, scores: Floats, size: int) -> tuple[Uints32, Floats]:
         order = self._order(members, scores)[:size]
         return members[order], scores[order]
 
-    def _order(self, members: NDArray[np.integer], scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _order(self, members: Integers, scores: Floats) -> Indices:
         """Return the places of ``members`` by rank; of ``scores`` the least is first."""
         alike = scores if self._scores is None else -mean_importance(self.tally, members)
         return np.lexsort((self.positions[members], alike, scores))
 
-    def top(self, n: int) -> NDArray[np.uint32]:
+    def top(self, n: int) -> Uints32:
         """Return the stored positions of the ``n`` features ranked first."""
-        batches: list[NDArray[np.uint32]] = []
+        batches: list[Uints32] = []
         for batch in self.ordered():
             batches.append(batch[: n - sum(map(len, batches))])
             if sum(map(len, batches)) >= n:
@@ -201,14 +197,14 @@ class Ranking:
             best = members[self._order(members, -self.importances(members))[:limit]]
         return [int(stored) for stored in best]
 
-    def selected(self) -> NDArray[np.integer]:
+    def selected(self) -> Integers:
         """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:
             return self.verdict.selected()
         members = self.kept.features
         return members[self._order(members, -self.importances(members))]
 
-    def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+    def importances(self, features: slice | Integers) -> Floats:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
         n_drawn = self.tally.n_drawn[features]
         if self._scores is not None:
@@ -219,7 +215,7 @@ class Ranking:
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
         return out
 
-    def records(self, among: NDArray[np.integer] | None = None) -> Iterator[FeatureRecord]:
+    def records(self, among: Integers | None = None) -> Iterator[FeatureRecord]:
         """Yield the lines of features by stored position, all unless given, best first."""
         is_wanted = None
         if among is not None:
@@ -238,9 +234,7 @@ class Ranking:
             if is_wanted is not None and not (n_left := n_left - len(places)):
                 return
 
-    def _entered(
-        self, features: NDArray[np.uint32], by_feature: NDArray[np.intp]
-    ) -> NDArray[np.uint32]:
+    def _entered(self, features: Uints32, by_feature: Indices) -> Uints32:
         """Return after which iteration each entered F; 0 where it did not."""
         if not self.kept.n:
             return np.zeros(len(features), np.uint32)
@@ -296,13 +290,13 @@ class Ranking:
         """Features that could be drawn."""
         return len(self.positions) - (0 if self._excluded is None else len(self._excluded))
 
-    def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def mask(self, stored: Integers) -> Bools:
         """Return which columns of the table some stored features are."""
         found = np.zeros(len(self.positions), np.bool_)
         found[self.positions[stored]] = True
         return found
 
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> Ints:
         """Return the rank of each column of the table, from 1."""
         ranks = np.empty(len(self.positions), np.int64)
         done = 0
@@ -410,7 +404,7 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
     return cautions
 
 
-def _drifting(columns: NDArray[Any], target: NDArray[Any], manifest: Manifest) -> NDArray[np.bool_]:
+def _drifting(columns: NDArray[Any], target: NDArray[Any], manifest: Manifest) -> Bools:
     """Tell which columns rise or fall with the rows within each class, where classes do so too.
 
     Not looked for with numbers as targets, nor where strata or groups of rows were given.
@@ -517,7 +511,7 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     )
 
 
-def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[Any]) -> None:
+def _take_items(saved: Saved, name: str, items: Ints, out: NDArray[Any]) -> None:
     """Take some items of a large array from the pages they are on."""
     length, pages = saved.length(name), items // PAGE_ITEMS
     for page in np.unique(pages).tolist():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32, Uints32
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
@@ -96,12 +97,12 @@ class Report:
         return Task.of_run(self.spec, self.store, self.inputs)
 
     @cached_property
-    def selected(self) -> NDArray[np.integer]:
+    def selected(self) -> Integers:
         """Stored positions of the selected features, best first."""
         return self.reading.selected()
 
     @cached_property
-    def listed(self) -> NDArray[np.integer]:
+    def listed(self) -> Integers:
         """Stored positions of the features to list: the selected ones, or else the first."""
         if len(self.selected):
             return self.selected[:LISTED]
@@ -155,7 +156,7 @@ class Report:
         return shown
 
     @cached_property
-    def qq(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def qq(self) -> tuple[Floats, Floats] | None:
         """Expected and observed -log10 p of all marginal tests of location; None if none is kept.
 
         Ascending; one point for all p-values of a narrow range.
@@ -187,7 +188,7 @@ class Report:
         stated = stated_target(self.store, Inputs(rows=self.rows_looked_at()))
         return stated if isinstance(stated, Censored) else None
 
-    def rows_looked_at(self) -> NDArray[np.int32]:
+    def rows_looked_at(self) -> Ints32:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
         n = self.task.n_rows
         places = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
@@ -248,21 +249,21 @@ class Profiles:
     targets: list[float]
     low: float
     high: float
-    n_used: NDArray[np.int64]
-    cells: NDArray[np.uint8]
-    scale: NDArray[np.float64]
+    n_used: Ints
+    cells: Bytes
+    scale: Floats
 
-    def counts(self, i: int) -> NDArray[np.float64]:
+    def counts(self, i: int) -> Floats:
         """Return of a classification about how many rows there are, (classes, bins and missing)."""
         shape = len(self.classes), self.n_bins + 1
         return np.asarray(self.cells[i].reshape(shape) * self.scale[i], np.float64)
 
-    def scatter(self, i: int) -> NDArray[np.float64]:
+    def scatter(self, i: int) -> Floats:
         """Return of a regression where each row drawn is, from 0 to 1; NaN where missing."""
         places = self.cells[i, : len(self.targets)].astype(np.float64)
         return np.where(places == NONE, np.nan, places / (NONE - 1))
 
-    def trend(self, i: int) -> NDArray[np.float64]:
+    def trend(self, i: int) -> Floats:
         """Return of a regression the mean target of each bin, the missing rows' last; NaN: none."""
         found = self.cells[i, len(self.targets) :].astype(np.float64)
         return np.where(
@@ -270,7 +271,7 @@ class Profiles:
         )
 
 
-def profiles_of(report: Report, features: NDArray[np.integer]) -> Profiles:
+def profiles_of(report: Report, features: Integers) -> Profiles:
     """Look at features of a run against its target; memory does not grow with the rows.
 
     Parameters
@@ -304,9 +305,7 @@ def profiles_of(report: Report, features: NDArray[np.integer]) -> Profiles:
     return profiles
 
 
-def bins_of(
-    codes: NDArray[Any], n_codes: NDArray[np.int64], n_bins: int, missing: int
-) -> NDArray[np.int64]:
+def bins_of(codes: NDArray[Any], n_codes: Ints, n_bins: int, missing: int) -> Ints:
     """Return the bin of each cell (m, n_rows): its code, or a range of codes; the last: missing."""
     wide = codes.astype(np.int64)
     many = n_codes[:, None]
@@ -314,17 +313,12 @@ def bins_of(
     return np.where(codes == missing, n_bins, np.minimum(bins, n_bins - 1))
 
 
-Look = Callable[
-    [NDArray[Any], NDArray[np.int64], NDArray[np.int64], int],
-    tuple[NDArray[np.uint8], NDArray[np.float64]],
-]
+Look = Callable[[NDArray[Any], Ints, Ints, int], tuple[Bytes, Floats]]
 """Makes cells and scale of some features from their codes, bins, numbers of codes, and the code
 that is missing."""
 
 
-def _counting(
-    n_codes: NDArray[np.int64], target: NDArray[np.integer], classes: tuple[str, ...]
-) -> tuple[Profiles, Look]:
+def _counting(n_codes: Ints, target: Integers, classes: tuple[str, ...]) -> tuple[Profiles, Look]:
     """Return empty profiles that count rows by class and bin, and the maker of their cells."""
     counts = np.bincount(target, minlength=len(classes))
     shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
@@ -337,9 +331,7 @@ def _counting(
     n_bins = min(max(CELLS // max(len(names), 1) - 1, LEAST_BINS), MOST_BINS)
     width = len(names) * (n_bins + 1)
 
-    def look(
-        _: NDArray[Any], bins: NDArray[np.int64], __: NDArray[np.int64], ___: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def look(_: NDArray[Any], bins: Ints, __: Ints, ___: int) -> tuple[Bytes, Floats]:
         m = len(bins)
         flat = bins + (n_bins + 1) * lines + width * np.arange(m)[:, None]
         counts = np.bincount(flat.ravel(), minlength=m * width).reshape(m, width)
@@ -350,16 +342,14 @@ def _counting(
     return _empty((n_bins, names, rows.tolist(), [], 0.0, 0.0), n_codes, width), look
 
 
-def _following(n_codes: NDArray[np.int64], target: NDArray[np.float64]) -> tuple[Profiles, Look]:
+def _following(n_codes: Ints, target: Floats) -> tuple[Profiles, Look]:
     """Return the same of profiles that place some rows, and follow the mean of the target."""
     n = len(target)
     rows = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
     low, high = float(target.min()), float(target.max())
     drawn = [float(f"{value:.5g}") for value in target[rows].tolist()]
 
-    def look(
-        codes: NDArray[Any], bins: NDArray[np.int64], n_codes: NDArray[np.int64], missing: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def look(codes: NDArray[Any], bins: Ints, n_codes: Ints, missing: int) -> tuple[Bytes, Floats]:
         m, n_bins = len(bins), TRENDS + 1
         top = np.maximum(n_codes[:, None] - 1, 1)
         places = np.rint(codes[:, rows].astype(np.float64) * (NONE - 1) / top)
@@ -375,9 +365,7 @@ def _following(n_codes: NDArray[np.int64], target: NDArray[np.float64]) -> tuple
 
 
 def _empty(
-    read: tuple[int, list[str], list[int], list[float], float, float],
-    n_codes: NDArray[np.int64],
-    width: int,
+    read: tuple[int, list[str], list[int], list[float], float, float], n_codes: Ints, width: int
 ) -> Profiles:
     """Return profiles that are read so, without cells yet."""
     n, n_used = len(n_codes), np.minimum(n_codes, read[0])
@@ -470,9 +458,9 @@ def _entered(reading: Ranking) -> dict[int, int]:
     return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
 
 
-def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
+def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, Uints32]:
     """Return the features that led, by iterations: at the points that were kept and in the end."""
-    led: dict[int, NDArray[np.uint32]] = {}
+    led: dict[int, Uints32] = {}
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
         led = dict(zip(kept["iterations"].tolist(), kept["features"], strict=True))
     if reading.n_iterations:
@@ -524,7 +512,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float,
                 yield left[place], size, neg_log10_p, False
 
 
-def rounded(values: NDArray[np.float64]) -> list[float]:
+def rounded(values: Floats) -> list[float]:
     """Return numbers as a report shows them, to four decimals."""
     return [round(value, 4) for value in values.tolist()]
 
@@ -537,7 +525,7 @@ _LONGEST = 40
 Ends = list[float] | list[str] | None
 
 
-def ends_of(report: Report, features: NDArray[np.integer]) -> list[Ends]:
+def ends_of(report: Report, features: Integers) -> list[Ends]:
     """Return lowest and highest value of the first features, or the categories of their codes.
 
     Parameters

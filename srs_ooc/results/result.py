@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of, frame_of_columns, library
@@ -475,7 +475,7 @@ class Result:
         """Plot the effects of features against their p-values; return the axes."""
         return self._plot("volcano", ax)
 
-    def qq(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def qq(self) -> tuple[Floats, Floats]:
         """Return expected and observed -log10 p of all features, each alone; float64 (n,), twice.
 
         Of the tests of location, ascending; one point for all p-values of a narrow range.

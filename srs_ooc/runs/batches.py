@@ -14,8 +14,8 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Ints32
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.text import MB
@@ -71,11 +71,11 @@ class GrowJob(Job):
         Of these rows, where they have some.
     """
 
-    rows: NDArray[np.int32] | None
-    target: NDArray[np.int32] | NDArray[np.float64]
+    rows: Ints32 | None
+    target: Ints32 | Floats
     records: bool = False
     closing: tuple[int, int] | None = None
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
     @property
     def round_size(self) -> int:

@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -45,22 +45,20 @@ class ColumnSource:
     """
 
     columns: ColumnStore
-    rows: NDArray[np.int32] | None = None
+    rows: Ints32 | None = None
     values: ValueTables | None = None
 
     @classmethod
     @contextmanager
     def of(
-        cls, store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
+        cls, store: Store, rows: Ints32 | None, *, mapped: bool, valued: bool
     ) -> "Iterator[ColumnSource]":
         """Yield that of a store, which is ``mapped``; ``valued``: with the values of codes."""
         with ExitStack() as stack:
             values = stack.enter_context(store.value_tables()) if valued else None
             yield cls(stack.enter_context(store.columns(mapped=mapped)), rows, values)
 
-    def gather(
-        self, features: NDArray[np.uint32], block: Block, some: NDArray[np.int32] | None = None
-    ) -> None:
+    def gather(self, features: Uints32, block: Block, some: Ints32 | None = None) -> None:
         """Page the codes of ``features`` into the first columns of ``block``.
 
         The values of codes too, where there are some and the block has room for them. ``some``:

@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Integers, Ints32, Uints32
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.base.text import ceil_div
-from srs_ooc.evidence.conditional_tests import (
-    MOST_ROWS,
-    beside_others,
-    cost,
-    n_looked_at,
-)
+from srs_ooc.evidence.conditional_tests import MOST_ROWS, beside_others, cost, n_looked_at
 from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget, Times
 from srs_ooc.evidence.judges import pairs_of
@@ -80,7 +76,7 @@ _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
 
-def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
+def target_of(task: Task, rows: Indices | None = None) -> RankTarget:
     """Return the target that single features are tested against, of some rows where given."""
     kept = slice(None) if rows is None else rows
     strata = None if task.strata is None else task.strata[kept]
@@ -124,23 +120,21 @@ class TestTable:
         if self._units is not None:
             self.missing_code = self._units.missing_code
 
-    def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:
+    def target(self, rows: Indices | None = None) -> RankTarget:
         """Return what features are tested against, of some rows where given."""
         return target_of(self.task, rows)
 
-    def categorical(self, features: NDArray[np.uint32]) -> NDArray[np.bool_] | None:
+    def categorical(self, features: Uints32) -> Bools | None:
         """Return which features are; None where none is, or where means of groups are ranked."""
         flags = self._resources.categorical if self._units is None else None
         return None if flags is None else flags[features]
 
-    def ranks_names(self, features: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    def ranks_names(self, features: Uints32) -> Bools:
         """Return whose values are means of ranks of categories: higher or lower says nothing."""
         flags = None if self._units is None else self._resources.categorical
         return np.zeros(len(features), np.bool_) if flags is None else flags[features]
 
-    def columns(
-        self, features: NDArray[np.uint32], at_once: int = _COLUMNS
-    ) -> Iterator[NDArray[Any]]:
+    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
         """Yield the codes of features, as :func:`feature_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code
         for columns in feature_columns(self._resources, features, at_once):
@@ -174,13 +168,13 @@ class TestedFeatures:
         while ledger is not None and self._load(ledger):
             self._committed = self.done
 
-    def features(self, at: slice) -> NDArray[np.uint32]:
+    def features(self, at: slice) -> Uints32:
         """Return those of some places."""
         if self._candidates is None:
             return np.arange(at.start, at.stop, dtype=np.uint32)
         return self._candidates[at]
 
-    def add(self, neg_log10_p: NDArray[np.float32], log_p: NDArray[np.float64]) -> None:
+    def add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
         """Take those of the next features, and p-values of those that are promising."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
         some = np.flatnonzero(neg_log10_p >= _PROMISING)
@@ -190,16 +184,12 @@ class TestedFeatures:
             self._count(page, binned(bins[pages == page]))
         self._add(features, neg_log10_p, features[some], log_p[some])
 
-    def _count(self, page: int, counts: NDArray[np.integer]) -> None:
+    def _count(self, page: int, counts: Integers) -> None:
         self._counts[page] = self._counts.get(page, 0) + counts.astype(np.uint16)
         self.counts += counts
 
     def _add(
-        self,
-        features: NDArray[np.uint32],
-        neg_log10_p: NDArray[np.float32],
-        promising: NDArray[np.uint32],
-        log_p: NDArray[np.float64],
+        self, features: Uints32, neg_log10_p: Floats32, promising: Uints32, log_p: Floats
     ) -> None:
         n = min(len(promising), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
@@ -207,7 +197,7 @@ class TestedFeatures:
         self.neg_log10_p[features] = neg_log10_p
         self._n_kept, self.done = to.stop, self.done + len(features)
 
-    def promising(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    def promising(self) -> tuple[Uints32, Floats]:
         """Return the first promising features, ascending, and p-values of their contrasts."""
         return self._kept[: self._n_kept], self._log_p[: self._n_kept]
 
@@ -267,12 +257,12 @@ class MarginalTests:
         self._target = self.table.target()
         self.location = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
-        self._own: NDArray[np.uint8] | None = None
+        self._own: Bytes | None = None
         self._at_once = _COLUMNS
         # Tested features, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
 
-    def split_level(self, neg_log10_p: NDArray[np.float32]) -> None:
+    def split_level(self, neg_log10_p: Floats32) -> None:
         """Give each contrast of a feature its share by what the other features show.
 
         Parameters
@@ -292,12 +282,12 @@ class MarginalTests:
             neg_log10_p[features] = self.of(features)
         self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
-    def shares_of(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def shares_of(self, features: Uints32) -> Floats:
         """Return the shares of the contrasts of some features; float64 (n, 3)."""
         nothing = np.full(len(features), NO_CONTRAST, np.uint8)
         return shares_beside(self._counts, nothing if self._own is None else self._own[features])
 
-    def of_all(self) -> NDArray[np.float32]:
+    def of_all(self) -> Floats32:
         """Return -log10 p of every feature.
 
         Of single precision, as there are many; NaN where left out.
@@ -324,7 +314,7 @@ class MarginalTests:
         n_classes = max(1, len(self.table.task.classes))
         return most_halves(asked, n_rows, n_features, n_classes)
 
-    def best_pairs(self, neg_log10_p: NDArray[np.float32], most: int) -> NDArray[np.uint32]:
+    def best_pairs(self, neg_log10_p: Floats32, most: int) -> Uints32:
         """Return the pairs of all tested features that show most together; uint32 (n, 2).
 
         Parameters
@@ -337,7 +327,7 @@ class MarginalTests:
         table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
         rows = some_rows(table.task.n_rows, PAIRS_ROWS)
         halves = Halves(table.target(rows), rows, table.missing_code, most)
-        are_three: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+        are_three: list[Bools] = [np.zeros(0, np.bool_)]
         for columns in table.columns(features):
             at = len(halves.features)
             halves.add(columns, range(at, at + len(columns)), other=False)
@@ -412,23 +402,21 @@ class MarginalTests:
         squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
         return inflation_of(self.location, null[:, is_there], squares, len(rows))
 
-    def of(self, features: NDArray[np.uint32]) -> NDArray[np.float32]:
+    def of(self, features: Uints32) -> Floats32:
         """Return -log10 p of some features, the same as among all."""
         found = np.zeros(len(features), np.float32)
         for at in self._paced(len(features)):
             found[at] = self._strongest(self._log_p(features[at]), features[at])[0]
         return found
 
-    def contrasts_of(self, features: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    def contrasts_of(self, features: Uints32) -> Bytes:
         """Return the :class:`Contrast` that shows most of each of some features."""
         found = np.zeros(len(features), np.uint8)
         for at in self._paced(len(features)):
             found[at] = self._strongest(self._log_p(features[at]), features[at])[1]
         return found
 
-    def censored_by(
-        self, features: NDArray[np.uint32], contrasts: NDArray[np.uint8]
-    ) -> dict[int, float]:
+    def censored_by(self, features: Uints32, contrasts: Bytes) -> dict[int, float]:
         """Return the p-values of contrasts that censoring depends on, by feature."""
         if (risk := self._target.risk) is None or not len(features):
             return {}
@@ -452,12 +440,10 @@ class MarginalTests:
             start = stop
             self.tell(None if done is None else Step(TESTS, stop, n, unit="features"))
 
-    def _strongest(
-        self, log_p: NDArray[np.float64], features: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    def _strongest(self, log_p: Floats, features: Uints32) -> tuple[Floats, Bytes]:
         return strongest_of(log_p, self.shares_of(features))
 
-    def _log_p(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def _log_p(self, features: Uints32) -> Floats:
         """Return the p-values of the contrasts of some features, as kept or as tested now."""
         found = np.empty((len(features), NO_CONTRAST))
         places = np.searchsorted(self._kept, features)
@@ -467,7 +453,7 @@ class MarginalTests:
         found[~is_kept] = self._tested(features[~is_kept], self._target)
         return found
 
-    def _tested(self, features: NDArray[np.uint32], target: RankTarget) -> NDArray[np.float64]:
+    def _tested(self, features: Uints32, target: RankTarget) -> Floats:
         """Test features, by several threads, whose columns are read each by its own."""
         found = np.empty((len(features), NO_CONTRAST))
         n_threads = self._resources.n_testers
@@ -498,7 +484,7 @@ def _pieces(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _from(neg_log10_p: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
+def _from(neg_log10_p: Floats32, bar: float) -> Iterator[Uints32]:
     """Yield the features of -log10 p from ``bar`` on, some at a time."""
     for at in _pieces(len(neg_log10_p), 8 * _PIECE):
         some = np.flatnonzero(neg_log10_p[at] >= bar)
@@ -521,7 +507,7 @@ def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.u
 
 
 def feature_columns(
-    resources: Resources, features: NDArray[np.uint32], at_once: int = _COLUMNS
+    resources: Resources, features: Uints32, at_once: int = _COLUMNS
 ) -> Iterator[NDArray[Any]]:
     """Yield the codes of features, at most ``at_once`` (n_columns, n_rows) at a time."""
     n_rows = resources.n_rows
@@ -534,8 +520,8 @@ def feature_columns(
 
 
 def columns_of(
-    store: Store, features: NDArray[np.integer], rows: NDArray[np.int32]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    store: Store, features: Integers, rows: Ints32
+) -> Iterator[tuple[Indices, NDArray[Any]]]:
     """Yield places among features of a store and their codes (m, n_rows), some at a time.
 
     They are read in stored order.
@@ -561,13 +547,13 @@ NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
 
 
-def strongest(neg_log10_p: NDArray[np.float32], key: int, most: int) -> NDArray[np.uint32]:
+def strongest(neg_log10_p: Floats32, key: int, most: int) -> Uints32:
     """Return at most so many features, strongest first; those of NaN are left out.
 
     ``key``: breaks ties.
     """
 
-    def scores(piece: slice) -> NDArray[np.float64]:
+    def scores(piece: slice) -> Floats:
         found = neg_log10_p[piece].astype(np.float64)
         return np.where(np.isnan(found), -np.inf, found)
 
@@ -576,8 +562,8 @@ def strongest(neg_log10_p: NDArray[np.float32], key: int, most: int) -> NDArray[
 
 
 def strongest_alone(
-    tests: MarginalTests, neg_log10_p: NDArray[np.float32], key: int
-) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    tests: MarginalTests, neg_log10_p: Floats32, key: int
+) -> tuple[Uints32, Floats32]:
     """Return as many features as are looked at beside one another, the strongest alone first.
 
     And their -log10 p. Those given are by the first shares of the contrasts: no feature has a part
@@ -589,10 +575,7 @@ def strongest_alone(
 
 
 def add_tests_beside(
-    tests: MarginalTests,
-    neg_log10_p: NDArray[np.float32],
-    leaders: tuple[NDArray[np.uint32], NDArray[np.float32]],
-    closing: NDArray[np.uint32],
+    tests: MarginalTests, neg_log10_p: Floats32, leaders: tuple[Uints32, Floats32], closing: Uints32
 ) -> dict[int, list[int]]:
     """Test the most promising features beside one another.
 
@@ -651,7 +634,7 @@ def add_tests_beside(
     return dict(zip(features[wins].tolist(), others.tolist(), strict=True))
 
 
-def some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
+def some_rows(n_rows: int, most: int) -> Indices:
     """Return rows, one of each of ``most`` stretches; all where there are no more.
 
     Which one is as good as random: rows that come in turns are not all of one kind.
@@ -661,9 +644,7 @@ def some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
 
 
-def _promising(
-    leaders: NDArray[np.uint32], n_first: int, closing: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
+def _promising(leaders: Uints32, n_first: int, closing: Uints32) -> Uints32:
     """Return the features that are looked at beside one another, ascending.
 
     As many as ``leaders``: the first of these, the best of the closing stage, the next of these.
@@ -675,9 +656,7 @@ def _promising(
     return np.sort(np.concatenate([first, best, rest]))
 
 
-def _codes_of(
-    table: TestTable, features: NDArray[np.uint32], rows: NDArray[np.intp]
-) -> tuple[NDArray[np.integer], int]:
+def _codes_of(table: TestTable, features: Uints32, rows: Indices) -> tuple[Integers, int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
     codes = np.concatenate([columns[:, rows] for columns in table.columns(features)])
     missing_code = table.missing_code

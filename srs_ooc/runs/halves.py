@@ -17,8 +17,8 @@ from threading import Semaphore
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Ints, Uints32
 from srs_ooc.base.budget import PROCESS_NBYTES, Lease, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.records import Step, Watch
@@ -74,8 +74,8 @@ class HalvesRecord:
     n_selected: list[int]
     agreement: float | None
     by_chance: float
-    features: NDArray[np.uint32]
-    counts: NDArray[np.int64]
+    features: Uints32
+    counts: Ints
 
     @property
     def n_halves(self) -> int:

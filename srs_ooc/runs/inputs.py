@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Indices, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
@@ -135,7 +136,7 @@ class SideFile:
         """Texts that the file can name at most."""
         return min(self.n_lines, self.n_names)
 
-    def find_all(self, names: Names, spare_nbytes: int) -> NDArray[np.bool_]:
+    def find_all(self, names: Names, spare_nbytes: int) -> Bools:
         """Return which texts of a store the lines name; bool (n_names,).
 
         The file is read once for as many of the store's texts as ``spare_nbytes``, and what
@@ -163,14 +164,14 @@ class SideFile:
             raise self._absent(found)
         return marked
 
-    def stored_in(self, store: Store, spare_nbytes: int) -> NDArray[np.bool_]:
+    def stored_in(self, store: Store, spare_nbytes: int) -> Bools:
         """Return which stored features the lines name, as :meth:`find_all`; bool (n_features,)."""
         named, out = self.find_all(store.names, spare_nbytes), np.zeros(self.n_names, np.bool_)
         for start, positions in store.pieces("positions"):
             out[start : start + len(positions)] = named[positions]
         return out
 
-    def _absent(self, found: NDArray[np.bool_]) -> UsageError:
+    def _absent(self, found: Bools) -> UsageError:
         lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
         first = next(lines, b"").decode()
         n_absent = len(found) - int(np.count_nonzero(found))
@@ -187,9 +188,7 @@ class SideFile:
         )
 
 
-def hashed_names(
-    names: Names, spare_nbytes: int
-) -> Iterator[Callable[[list[bytes]], NDArray[np.int64]]]:
+def hashed_names(names: Names, spare_nbytes: int) -> Iterator[Callable[[list[bytes]], Ints]]:
     """Yield what looks texts up among some neighbouring names of a store, until all had their turn.
 
     It returns the position of each text among the names; -1 if it is not one of these. So many
@@ -204,13 +203,7 @@ def hashed_names(
         yield partial(_places, names, first, order, hashes)
 
 
-def _places(
-    names: Names,
-    first: int,
-    order: NDArray[np.intp],
-    hashes: NDArray[np.uint64],
-    texts: list[bytes],
-) -> NDArray[np.int64]:
+def _places(names: Names, first: int, order: Indices, hashes: Uints, texts: list[bytes]) -> Ints:
     wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
     out = np.full(len(texts), -1, np.int64)
     low = np.searchsorted(hashes, wanted)
@@ -227,7 +220,7 @@ def _places(
 _COLUMNS = ("name", "score")
 
 
-def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.uint32]:
+def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> Uints32:
     """Return the scores in a file as weights by stored position; uint32 (n_features,).
 
     Features that the file does not name weigh 0. With more ``spare_nbytes`` of memory the file is
@@ -336,13 +329,13 @@ class Inputs:
         k), (n_rows,) and (n_rows,), as :class:`srs_ooc.evidence.null_model.NullModel` has them.
     """
 
-    excluded: NDArray[np.uint32] | None = None
-    rows: NDArray[np.int32] | None = None
-    weights: NDArray[np.uint32] | None = None
-    validation: NDArray[np.int32] | None = None
-    basis: NDArray[np.int32] | None = None
-    bins: NDArray[np.int32] | None = None
-    null_scores: NDArray[np.int32] | None = None
+    excluded: Uints32 | None = None
+    rows: Ints32 | None = None
+    weights: Uints32 | None = None
+    validation: Ints32 | None = None
+    basis: Ints32 | None = None
+    bins: Ints32 | None = None
+    null_scores: Ints32 | None = None
 
     @property
     def null_model(self) -> NullModel | None:
@@ -355,7 +348,7 @@ class Inputs:
         """Return these with a null model."""
         return replace(self, basis=null.basis, bins=null.strata, null_scores=null.scores)
 
-    def among(self, there: NDArray[np.int32] | None) -> "Inputs":
+    def among(self, there: Ints32 | None) -> "Inputs":
         """Return these without rows that are not ``there``, int32, ascending; None for all."""
         if there is None:
             return self
@@ -365,7 +358,7 @@ class Inputs:
         )
         return replace(self, rows=there if rows is None else rows, validation=held)
 
-    def part(self, rows: NDArray[np.int32], is_in: NDArray[np.bool_]) -> "Inputs":
+    def part(self, rows: Ints32, is_in: Bools) -> "Inputs":
         """Return what some of the rows are trained on with, as fitted to all of them.
 
         ``rows``: those of the store that are trained on; ``is_in``: bool (n_rows,).
@@ -381,13 +374,13 @@ class Inputs:
         parts = np.concatenate([null.basis.ravel(), null.strata, null.scores])
         return f"{null.basis.shape[1]} columns, {digest(parts, 'numbers')}"
 
-    def validation_places(self) -> NDArray[np.int32] | None:
+    def validation_places(self) -> Ints32 | None:
         """Return the places among the rows of those that are held out."""
         if self.validation is None or self.rows is None:
             return self.validation
         return np.searchsorted(self.rows, self.validation).astype(np.int32)
 
-    def candidates(self, n_features: int) -> NDArray[np.uint32] | None:
+    def candidates(self, n_features: int) -> Uints32 | None:
         """Return V as stored positions, or None where it is every feature."""
         if self.excluded is None:
             return None
@@ -490,7 +483,7 @@ class InputFiles:
         return Inputs(stored if len(stored) else None, rows, weights, validation)
 
 
-def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:
+def _positions(mask: Bools, dtype: type[_Position]) -> NDArray[_Position]:
     """Return where ``mask`` holds, without positions of 8 bytes for all of it at once."""
     out, n = np.empty(np.count_nonzero(mask), dtype), 0
     for start in range(0, len(mask), PIECE_ITEMS):

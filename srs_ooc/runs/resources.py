@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from srs_ooc.base.arrays import Bools
 from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import Part as LearningPart
@@ -204,7 +202,7 @@ class Resources:
         return self.learner
 
     @property
-    def categorical(self) -> NDArray[np.bool_] | None:
+    def categorical(self) -> Bools | None:
         """Which features are, (n_features,), None where none is: other models take none."""
         return self.trees.categorical if isinstance(self.learner, TreeLearner) else None
 
@@ -333,9 +331,9 @@ def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: boo
     ]
 
 
-def categorical_features(store: Store) -> NDArray[np.bool_] | None:
+def categorical_features(store: Store) -> Bools | None:
     """Return which features are categorical; bool (n_features,), or None where none is."""
     if not store.manifest.kind_counts.get("categorical"):
         return None
-    flags: NDArray[np.bool_] = store.kinds() == CATEGORICAL
+    flags: Bools = store.kinds() == CATEGORICAL
     return flags

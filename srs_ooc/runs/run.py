@@ -7,9 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
+from srs_ooc.base.arrays import Ints32
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
@@ -94,7 +92,7 @@ class Run(Ledger):
             self._refuse_input("null model", held["null_model"], found)
         return inputs
 
-    def _null_model(self) -> tuple[NDArray[np.int32] | None, ...]:
+    def _null_model(self) -> tuple[Ints32 | None, ...]:
         basis, bins, scores = (self.input(name, "<i4") for name in NULL_MODEL)
         if basis is not None and bins is not None and len(bins) and len(basis) % len(bins) == 0:
             basis = basis.reshape(len(bins), -1)

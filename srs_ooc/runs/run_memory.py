@@ -305,12 +305,7 @@ def run_leases(
 
 
 def largest_subspace(
-    spec: RunSpec,
-    shape: TrainingShape,
-    cap_nbytes: int,
-    *,
-    saves: bool = False,
-    n_workers: int = 1,
+    spec: RunSpec, shape: TrainingShape, cap_nbytes: int, *, saves: bool = False, n_workers: int = 1
 ) -> int:
     """Return q_max: the largest subspace a worker can hold under the cap (law 2); 0 if none.
 

@@ -7,9 +7,7 @@ from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from srs_ooc.base.arrays import Uints32
 from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step, Watch
@@ -40,9 +38,7 @@ if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
 
-def survivors_of(
-    engine: Engine, resources: Resources, until: int, watch: Watch
-) -> NDArray[np.uint32] | None:
+def survivors_of(engine: Engine, resources: Resources, until: int, watch: Watch) -> Uints32 | None:
     """Run a screen to ``until`` iterations; return what its closing stage begins with.
 
     None if stopped before.
@@ -57,7 +53,7 @@ def survivors_of(
 def closed(
     resources: Resources,
     ledger: Run | None,
-    survivors: NDArray[np.uint32],
+    survivors: Uints32,
     until: int,
     watch: Watch,
     *,

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
@@ -79,11 +80,11 @@ class Task:
     n_features: int
     classes: tuple[str, ...]
     class_weight: str
-    target: NDArray[np.int32] | NDArray[np.float64]
-    weights: NDArray[np.float64] | None = None
-    strata: NDArray[np.int32] | None = None
-    groups: NDArray[np.int32] | None = None
-    positions: NDArray[np.integer[Any]] | None = None
+    target: Ints32 | Floats
+    weights: Floats | None = None
+    strata: Ints32 | None = None
+    groups: Ints32 | None = None
+    positions: Integers | None = None
     covariates: Covariates | None = None
     is_scored: bool = False
     row_columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -163,7 +164,7 @@ class Task:
         return replace(task, positions=np.asarray(store.array("positions")))
 
     @property
-    def rows(self) -> NDArray[np.int32] | None:
+    def rows(self) -> Ints32 | None:
         """Rows of the store trained on, int32 (n_rows,); None for all."""
         return self.inputs.rows
 
@@ -177,7 +178,7 @@ class Task:
         """Whether the target is numbers."""
         return not self.classes
 
-    def permuted(self, order: NDArray[np.int32]) -> "Task":
+    def permuted(self, order: Ints32) -> "Task":
         """Return the task in which row i has the target of row ``order[i]``.
 
         Weights of the store, strata and groups stay with their rows.
@@ -227,7 +228,7 @@ class Task:
         )
         return replace(out, note=note)
 
-    def _strength_of(self, sizes: NDArray[np.integer]) -> float:
+    def _strength_of(self, sizes: Integers) -> float:
         """Return -log10 p of an exact rank test of the sizes of groups against their targets."""
         values, codes = np.unique(sizes, return_inverse=True)
         if self.is_regression:
@@ -336,9 +337,7 @@ class Task:
         )
 
 
-def stated_target(
-    store: Store, inputs: Inputs
-) -> NDArray[np.int32] | NDArray[np.float64] | Censored:
+def stated_target(store: Store, inputs: Inputs) -> Ints32 | Floats | Censored:
     """Return what a store says of the rows trained on: classes, numbers, or censored times."""
     target, events = store.target(), store.events()
     target = target if inputs.rows is None else target[inputs.rows]
@@ -396,9 +395,7 @@ def _covariates_of(store: Store, inputs: Inputs, names: str) -> list[Covariate]:
     return [one._replace(values=one.values[kept]) for one in found]
 
 
-def _of_rows(
-    values: NDArray[_Item] | None, rows: NDArray[np.int32] | None
-) -> NDArray[_Item] | None:
+def _of_rows(values: NDArray[_Item] | None, rows: Ints32 | None) -> NDArray[_Item] | None:
     """Return the values of ``rows``, or all."""
     return values if values is None or rows is None else values[rows]
 
@@ -447,9 +444,7 @@ def training_response(task: Task) -> Response:
     return Response.classes(labels, len(task.classes), weights)
 
 
-def _products(
-    by_class: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def _products(by_class: Floats, weights: Floats | None) -> Floats:
     if weights is None:
         return by_class
     with np.errstate(over="ignore", under="ignore"):
@@ -464,9 +459,7 @@ def _products(
     return products
 
 
-def class_weights(
-    text: str, labels: NDArray[np.int32], classes: tuple[str, ...]
-) -> NDArray[np.float64]:
+def class_weights(text: str, labels: Ints32, classes: tuple[str, ...]) -> Floats:
     """Return the weight of each class; float64 (n_classes,).
 
     Raises
@@ -579,14 +572,14 @@ def check_cluster(spec: RunSpec) -> None:
         )
 
 
-def _count(is_bad: NDArray[np.bool_], inputs: Inputs) -> int:
+def _count(is_bad: Bools, inputs: Inputs) -> int:
     is_bad = is_bad.copy()
     if inputs.excluded is not None:
         is_bad[inputs.excluded] = False
     return int(np.count_nonzero(is_bad))
 
 
-def folds_of(spec: RunSpec, task: Task) -> NDArray[np.intp] | None:
+def folds_of(spec: RunSpec, task: Task) -> Indices | None:
     """Return the fold of each row; None where the method splits rows, and for trees.
 
     Groups are held out whole; classes and strata are shared out evenly.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Ints
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of, published_file
 from srs_ooc.runs.run_trees import TreeReader
@@ -57,10 +57,10 @@ class SplitTable:
         of, and its ``n_rows``.
     """
 
-    features: NDArray[np.int64]
+    features: Ints
     names: tuple[str, ...]
-    keys: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
+    keys: Ints
+    thresholds: Floats
     facts: dict[str, Any]
 
     def keep(self, run: Path) -> None:
@@ -165,21 +165,19 @@ def digest_of(source: dict[str, Any]) -> list[int] | None:
     return [source["crc32"], source["nbytes"]] if "crc32" in source else None
 
 
-def has_threshold(trees: Trees) -> NDArray[np.bool_]:
+def has_threshold(trees: Trees) -> Bools:
     """Return which nodes split values at a threshold between two codes; bool (n_nodes,).
 
     Not those that split categories, nor those that part missing values from all others.
     """
     within = (trees.code >= 0) & (trees.code < ALL_CODES)
-    found: NDArray[np.bool_] = (trees.feature >= 0) & (trees.how != How.MAPPED) & within
+    found: Bools = (trees.feature >= 0) & (trees.how != How.MAPPED) & within
     return found
 
 
-def _used_keys(
-    trees: TreeReader, n_features: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
+def _used_keys(trees: TreeReader, n_features: int) -> tuple[Ints, Ints, dict[str, Any]]:
     keys = features = np.zeros(0, np.int64)
-    waiting: list[NDArray[np.int64]] = []
+    waiting: list[Ints] = []
     n_trees = n_waiting = largest = 0
     for batch in trees.batches():
         features = np.union1d(features, batch.feature[batch.feature >= 0])
@@ -210,13 +208,8 @@ def _write(file: Path, table: SplitTable) -> None:
 
 
 def probabilities(
-    trees: TreeReader,
-    splits: SplitTable,
-    values: NDArray[np.float64],
-    n_rows: int,
-    *,
-    as_codes: bool,
-) -> NDArray[np.float64]:
+    trees: TreeReader, splits: SplitTable, values: Floats, n_rows: int, *, as_codes: bool
+) -> Floats:
     """Return the mean class shares, or mean votes, of the first ``n_rows`` rows of a panel.
 
     NaN is a missing value; a category not known is -1. Trees are read from disk a part at a time.
@@ -263,9 +256,7 @@ def probabilities(
     return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
 
 
-def _thresholds(
-    trees: Trees, slot: NDArray[np.int64], splits: SplitTable, *, as_codes: bool
-) -> NDArray[np.float64]:
+def _thresholds(trees: Trees, slot: Ints, splits: SplitTable, *, as_codes: bool) -> Floats:
     """Return the threshold of each node; infinite where all values that are there go one way."""
     threshold = trees.code.astype(np.float64)
     if as_codes:

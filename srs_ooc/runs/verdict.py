@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Floats32, Integers, Uints32
 from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import exact_share
@@ -99,9 +100,9 @@ class Verdict:
     """
 
     table: NDArray[Any]
-    order: NDArray[np.uint32]
+    order: Uints32
     facts: dict[str, Any]
-    location: NDArray[np.integer]
+    location: Integers
     levels: dict[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -124,7 +125,7 @@ class Verdict:
         """How many are selected."""
         return len(self.best)
 
-    def selected(self) -> NDArray[np.uint32]:
+    def selected(self) -> Uints32:
         """Return the stored positions of the selected features, in the order to show."""
         return self.order[np.isin(self.order, self.best["stored"])]
 
@@ -237,11 +238,8 @@ def verdict_on(
 
 
 def _q_values(
-    alone: NDArray[np.float32],
-    neg_log10_p: NDArray[np.float32],
-    features: NDArray[np.uint32],
-    others: dict[int, list[int]],
-) -> NDArray[np.float64]:
+    alone: Floats32, neg_log10_p: Floats32, features: Uints32, others: dict[int, list[int]]
+) -> Floats:
     """Return the smallest level at which each of some features would be selected.
 
     By its test alone at :data:`SHARE` of the level, by Benjamini and Hochberg; or by its tests
@@ -298,7 +296,7 @@ def _add_effects(
         resources.tell(Step("effects", done, len(wanted), unit="features"))
 
 
-def _marginal_facts(neg_log10_p: NDArray[np.float32], level: float) -> dict[str, Any]:
+def _marginal_facts(neg_log10_p: Floats32, level: float) -> dict[str, Any]:
     """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
     weakest = least_passing(neg_log10_p, level)
     cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
@@ -307,8 +305,8 @@ def _marginal_facts(neg_log10_p: NDArray[np.float32], level: float) -> dict[str,
 
 
 def _closing_columns(
-    state: Elimination, features: NDArray[np.uint32], n_selected: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    state: Elimination, features: Uints32, n_selected: int
+) -> tuple[Floats, Floats]:
     """Return scores and agreement in the closing stage; NaN of features that did not reach it.
 
     Agreement is the share of batches of trees that have a feature within the first ``n_selected``.
@@ -325,7 +323,7 @@ def _closing_columns(
 
 
 def _codes_of(
-    resources: Resources, features: NDArray[np.uint32], most: int = MOST_ROWS
+    resources: Resources, features: Uints32, most: int = MOST_ROWS
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
@@ -341,9 +339,7 @@ WANTED = 200
 """Candidates at least: where fewer are selected, the best of the others are added."""
 
 
-def candidates_of(
-    ledger: Run, n_features: int
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+def candidates_of(ledger: Run, n_features: int) -> tuple[Uints32, Uints32, int]:
     """Return what small sets of a run that is done are chosen from, the most important first.
 
     Returns
@@ -382,9 +378,7 @@ ROWS = 1024
 """Rows that correlations are computed from, at most: they tell 0.1 from 0, which is enough here."""
 
 
-def _first_by_worth(
-    resources: Resources, table: NDArray[Any], neg_log10_p: NDArray[np.float32]
-) -> NDArray[np.uint32]:
+def _first_by_worth(resources: Resources, table: NDArray[Any], neg_log10_p: Floats32) -> Uints32:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
     Selected features come before all others. The first ``HEAD``, by -log10 p of their tests
@@ -394,7 +388,7 @@ def _first_by_worth(
     same order.
     """
     found, n_first = table["stored"][: len(neg_log10_p)], np.count_nonzero(table["selected"])
-    head: NDArray[np.uint32] = found[:HEAD]
+    head: Uints32 = found[:HEAD]
     if not len(head):
         return head
     # By their roots, which grow as a correlation with the target does.
@@ -415,13 +409,13 @@ LEVELS = "levels"
 """The same of levels of categorical features, of a store that has some."""
 
 
-def keep_names(ledger: Run, store: Store, features: NDArray[np.uint32]) -> None:
+def keep_names(ledger: Run, store: Store, features: Uints32) -> None:
     """Keep the names of stored features, as many of the first as there is room for."""
     positions = store.positions_of(features).tolist()
     _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions))
 
 
-def _keep(ledger: Run, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:
+def _keep(ledger: Run, kind: str, features: Uints32, texts: Iterable[str]) -> None:
     names = list(_first(texts))
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     arrays: dict[str, NDArray[Any]] = {

@@ -55,10 +55,7 @@ def verify_run(run: Path) -> Verified:
 
 def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int, int]]:
     """Check a run; ``part_of`` is the one that it is a half of, for messages."""
-    with (
-        Ledger(run, writable=False, part_of=part_of) as ledger,
-        ledger.reading() as database,
-    ):
+    with Ledger(run, writable=False, part_of=part_of) as ledger, ledger.reading() as database:
         # What they say was compared as the ledger was opened.
         read_notes(run, part_of or run, all_whole=True)
         yield f"notes of the last commit ({NOTE_FILE})", 1, 0

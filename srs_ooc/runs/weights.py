@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats
 from srs_ooc.base.budget import Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
@@ -118,7 +118,7 @@ class Scoring:
             Lease("the run's record", LEDGER_NBYTES),
         ]
 
-    def scores(self, watch: Watch) -> NDArray[np.float64] | None:
+    def scores(self, watch: Watch) -> Floats | None:
         """Score all columns; None if ``watch``, told how many blocks are done, said no."""
         size, done = block_columns(self.scan.n_rows), 0
         n_steps = self.score.n_passes * ceil_div(self.n_features, size)

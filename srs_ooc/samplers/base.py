@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
 from srs_ooc.base.records import Criterion, Outcome, Saved, State, Step, Subspace
@@ -116,12 +116,12 @@ class Ensemble:
         stop = n_trees if self.count is None else self.first + self.count - first
         return slice(max(0, self.first - first), max(0, min(n_trees, stop)))
 
-    def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+    def chosen(self, shares: Floats) -> Indices:
         """Return the class of each row, from its mean shares or votes (n_rows, n_classes)."""
         if self.cutoff is not None and shares.shape[1] == 2:
-            above: NDArray[np.bool_] = shares[:, 1] > self.cutoff
+            above: Bools = shares[:, 1] > self.cutoff
             return above.astype(np.intp)
-        most: NDArray[np.intp] = shares.argmax(axis=1)
+        most: Indices = shares.argmax(axis=1)
         return most
 
 
@@ -178,11 +178,11 @@ class SamplerContext:
     tally: Tally
     judge: Judge = Judge()  # noqa: RUF009 (frozen)
     round_size: int = 1
-    candidates: NDArray[np.uint32] | None = None
-    weights: NDArray[np.uint32] | None = None
+    candidates: Uints32 | None = None
+    weights: Uints32 | None = None
     response: Response | None = None
-    validation: NDArray[np.int32] | None = None
-    positions: NDArray[np.integer[Any]] | None = None
+    validation: Ints32 | None = None
+    positions: Integers | None = None
 
     @property
     def n_candidates(self) -> int:

@@ -1,11 +1,11 @@
 """Scores of columns: what gives them, in passes over all columns, and the weights they become."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Reals, Uints32
 from srs_ooc.base.errors import UsageError
 
 # What a column score is: a number for each column, from a few passes over all of them.
@@ -17,7 +17,7 @@ BLOCK_COLUMNS = 256
 BLOCK_CELLS = 1 << 21
 """Cells of a block at most, where a single column has no more."""
 
-ScoredColumns = NDArray[np.floating[Any]]
+ScoredColumns = Reals
 """(n_columns, n_rows), C-contiguous, nothing missing."""
 Blocks = Callable[[], Iterator[tuple[int, ScoredColumns]]]
 """Yields one pass: the number of a block's first column, and the block."""
@@ -44,7 +44,7 @@ class ColumnScore(Protocol):
     def end_pass(self) -> None:
         """Take note that all columns were shown once more."""
 
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         """Return the score of each column once all passes are over; float64 (n_columns,)."""
 
 
@@ -55,7 +55,7 @@ def block_columns(n_rows: int) -> int:
 
 def score_columns(
     score: ColumnScore, blocks: Blocks, keep_going: Callable[[], bool] = lambda: True
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Return the score of each column; None if told to stop before.
 
     Linear algebra is done by one thread: several round in their own ways, and on a machine that has
@@ -88,7 +88,7 @@ LARGEST = 2**32 - 1
 _PIECE = 1 << 17
 
 
-def integer_weights(scores: NDArray[np.float64]) -> NDArray[np.uint32]:
+def integer_weights(scores: Floats) -> Uints32:
     """Return scores in units of the largest by ``2**32 - 1``, rounded; 0 stays 0, others do not.
 
     Raises

@@ -3,8 +3,8 @@
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Ints, Ints32, Uints, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import floor_share
 from srs_ooc.base.seeds import Purpose, derive, derive_array
@@ -18,7 +18,7 @@ _LOOKED_UP = 1024
 """Places of the line that are looked up together, to bound the memory."""
 
 
-def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
+def uniform_below(key: int, count: int, bound: int) -> Uints:
     """Return ``count`` integers under ``key``, exactly uniform in ``0 .. bound - 1``; uint64.
 
     Hashes beyond the last whole multiple of ``bound`` are passed over, so that none is favoured.
@@ -61,9 +61,7 @@ class WeightedDrawing:
 
     n_held = 0
 
-    def __init__(
-        self, weights: NDArray[np.uint32], subspace_size: int, *, replacement: bool
-    ) -> None:
+    def __init__(self, weights: Uints32, subspace_size: int, *, replacement: bool) -> None:
         self.weights, self.subspace_size, self._again = weights, subspace_size, replacement
         starts = np.arange(0, len(weights), GROUP)
         self._ends = np.cumsum(np.add.reduceat(weights, starts, dtype=np.uint64))
@@ -80,11 +78,11 @@ class WeightedDrawing:
         """Return the memory of the weights, and of their sums."""
         return ceil((4 + 8 / GROUP) * n_features)
 
-    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+    def draw(self, kept: Uints32, key: int) -> Uints32:
         """Return the subspace of the iteration with ``key``; uint32, distinct, ascending."""
         return np.unique(self.drawn(derive(key, Purpose.WEIGHTED)))
 
-    def drawn(self, key: int) -> NDArray[np.uint32]:
+    def drawn(self, key: int) -> Uints32:
         """Return ``subspace_size`` features, each drawn by the weights from all, or those left.
 
         In order drawn. Without replacement in rounds: as many as are wanted are drawn with
@@ -113,7 +111,7 @@ class WeightedDrawing:
             number += 1
         return drawn
 
-    def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    def find(self, places: Uints) -> tuple[Uints32, Uints]:
         """Return the feature at each place, from 0 to ``total - 1``, and where it begins."""
         features = np.empty(len(places), np.uint32)
         starts = np.empty(len(places), np.uint64)
@@ -122,7 +120,7 @@ class WeightedDrawing:
             features[some], starts[some] = self._find(places[some])
         return features, starts
 
-    def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def _find(self, places: Uints) -> tuple[Ints, Uints]:
         groups = np.searchsorted(self._ends, places, side="right")
         members = groups[:, None] * GROUP + np.arange(GROUP)
         lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
@@ -141,9 +139,7 @@ class WeightedDrawing:
 _NO_FEATURES = np.zeros(0, dtype=np.uint32)
 
 
-def draw_distinct(
-    key: int, bound: int, excluded: NDArray[np.uint32] | None, count: int
-) -> NDArray[np.uint32]:
+def draw_distinct(key: int, bound: int, excluded: Uints32 | None, count: int) -> Uints32:
     """Draw ``count`` distinct integers below ``bound``, none of ``excluded``, in order drawn."""
     out = np.empty(count, dtype=np.uint32)
     _native.draw_distinct(key, bound, _NO_FEATURES if excluded is None else excluded, out)
@@ -151,8 +147,8 @@ def draw_distinct(
 
 
 def draw_blocks(
-    key: int, bound: int, block_size: int, excluded: NDArray[np.uint32] | None, count: int
-) -> NDArray[np.uint32]:
+    key: int, bound: int, block_size: int, excluded: Uints32 | None, count: int
+) -> Uints32:
     """Draw ``count`` distinct integers below ``bound`` by blocks of neighbours.
 
     None is of ``excluded``; they are in the order drawn. Every integer not excluded is drawn with
@@ -195,7 +191,7 @@ class Drawing:
         n_candidates: int,
         subspace_size: int,
         alpha: str,
-        candidates: NDArray[np.uint32] | None = None,
+        candidates: Uints32 | None = None,
         draw_block: int = 1,
     ) -> None:
         self.n_candidates, self.subspace_size = n_candidates, subspace_size
@@ -203,7 +199,7 @@ class Drawing:
         self.n_held = floor_share(alpha, subspace_size)
         self.candidates = candidates
 
-    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+    def draw(self, kept: Uints32, key: int) -> Uints32:
         """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
 
         ``kept`` is F as the iteration's round found it, in the order its members entered.
@@ -235,12 +231,12 @@ def draw_subsets(
     count: int,
     largest: int,
     n_candidates: int,
-    heavy: NDArray[np.uint32],
-    counts: NDArray[np.int32],
+    heavy: Uints32,
+    counts: Ints32,
     *,
     unit: float,
     light: float,
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+) -> tuple[Uints32, Ints]:
     """Draw subsets ``first`` .. ``first + count - 1`` of the sequence of ``key``.
 
     Parameters

@@ -4,8 +4,8 @@ Half of them go by what the ranking says, or a share by sensitivity (RFEST).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Ints, Uints32
 from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.evidence.tally import by_score
@@ -46,7 +46,7 @@ def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
     return sizes
 
 
-def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+def joint_scores(importance: Ints, n_drawn: Ints) -> Floats:
     """Return what features are worth to the kind of tree that thinks most of them.
 
     Parameters
@@ -60,12 +60,12 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
         Mean importance per draw of a single kind. Of several, the largest multiple of its kind's
         mean, times the mean of these means: kinds count alike, however much a split is worth there.
     """
-    means: NDArray[np.float64] = importance / np.maximum(n_drawn, 1)
+    means: Floats = importance / np.maximum(n_drawn, 1)
     if len(means) == 1:
         return means.ravel()
     levels = importance.sum(1) / np.maximum(n_drawn.sum(1), 1)
     multiples = means / np.where(levels > 0, levels, 1)[:, None]
-    best: NDArray[np.float64] = multiples.max(axis=0) * (sum(levels.tolist()) / len(levels))
+    best: Floats = multiples.max(axis=0) * (sum(levels.tolist()) / len(levels))
     return best
 
 
@@ -119,7 +119,7 @@ class Elimination(Sampler):
 
     def __init__(
         self,
-        features: NDArray[np.uint32],
+        features: Uints32,
         key: int,
         shares: tuple[tuple[float, float], ...],
         most: int,

@@ -5,8 +5,8 @@ ranking, and the options of all of them.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Uints32
 from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Subspace, n_pages
 from srs_ooc.evidence.judges import Judge
@@ -35,8 +35,8 @@ class KeptSet:
 
     def __init__(self, n_features: int) -> None:
         self._bits = np.zeros(-(-n_features // 8), dtype=np.uint8)
-        self.features: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
-        self.entered: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self.features: Uints32 = np.zeros(0, dtype=np.uint32)
+        self.entered: Uints32 = np.zeros(0, dtype=np.uint32)
         self._changed = np.zeros(n_pages(n_features), dtype=np.bool_)
 
     @property
@@ -48,14 +48,14 @@ class KeptSet:
         """Return how many members had entered when iteration ``iteration`` (from 0) began."""
         return int(np.searchsorted(self.entered, iteration, side="right"))
 
-    def holds(self, features: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    def holds(self, features: Uints32) -> Bools:
         """Return which of ``features`` are members."""
         bits = np.take(self._bits, features >> np.uint32(3)) >> (features & np.uint32(7)).astype(
             np.uint8
         )
         return (bits & np.uint8(1)).astype(np.bool_)
 
-    def add(self, features: NDArray[np.uint32], entered: NDArray[np.uint32] | int) -> None:
+    def add(self, features: Uints32, entered: Uints32 | int) -> None:
         """Add features that are not members yet."""
         if not len(features):
             return
@@ -188,7 +188,7 @@ class Leaders(Sampler):
         self._count, self._round_size = count, round_size
         self.capacity = drawing.subspace_size
         self._every = -(-EVERY // round_size) * round_size
-        self._features: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self._features: Uints32 = np.zeros(0, dtype=np.uint32)
         self._since = 0
 
     def propose(self, iteration: int, key: int) -> Subspace:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Ints, Reals, Uints
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing, explained, published_file
 from srs_ooc.base.records import Covariate
@@ -215,7 +216,7 @@ def verify_array(
         raise damaged(path / file, error) from error
 
 
-def _filling(out: NDArray[np.uint8], pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _filling(out: Bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield pieces as they are, copied to ``out``; what a file has grown by is not."""
     start = 0
     for piece in pieces:
@@ -331,7 +332,7 @@ class Names:
     def __len__(self) -> int:
         return self._n
 
-    def _ends(self, start: int, count: int) -> NDArray[np.uint64]:
+    def _ends(self, start: int, count: int) -> Uints:
         return self._offsets.items(start, count).astype(np.uint64, copy=False)
 
     def __getitem__(self, index: int) -> str:
@@ -378,7 +379,7 @@ class Names:
             yield from self.between(start, stop)
             start = stop
 
-    def find(self, texts: list[str]) -> NDArray[np.int64]:
+    def find(self, texts: list[str]) -> Ints:
         """Return the position of each of ``texts``, -1 where there is none."""
         # Names that a frame's user gives may be numbers, as the frame's are.
         encoded = [str(text).encode("utf-8", "surrogatepass") for text in texts]
@@ -425,7 +426,7 @@ class Categories:
         first, last = (int(i) for i in self._first[feature : feature + 2])
         return [text_of(text, self._texts.file) for text in self._texts.between(first, last)]
 
-    def wrong_code(self, feature: int, values: NDArray[np.floating[Any]]) -> tuple[int, str] | None:
+    def wrong_code(self, feature: int, values: Reals) -> tuple[int, str] | None:
         """Return the place of the first value of a feature that is no code, and what is wrong.
 
         None if it is not categorical, or all are codes of its categories or missing.
@@ -474,7 +475,7 @@ def stamp_of(file: str | int) -> int:
     return hash((found.st_dev, found.st_ino, found.st_size, *times))
 
 
-def stamps_of(path: Path, manifest: Manifest) -> NDArray[np.int64]:
+def stamps_of(path: Path, manifest: Manifest) -> Ints:
     """Return the stamp of each chunk file of ``codes``, int64 (n_chunks,)."""
     files = (stamp_of(f"{path}/{chunk_file(index)}") for index in range(manifest.n_chunks))
     return np.fromiter(files, np.int64, manifest.n_chunks)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats32, Integers, Ints32, Uints32
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import read_array
@@ -83,7 +84,7 @@ class BedFile:
                 "Get the three files again, as they belong together."
             )
 
-    def lines(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+    def lines(self, positions: Integers) -> Bytes:
         """Return variants as they are, uint8 (count, line_nbytes); neighbours in one read.
 
         Raises
@@ -98,7 +99,7 @@ class BedFile:
         return lines
 
     @contextmanager
-    def _opened(self) -> Iterator[NDArray[np.int32]]:
+    def _opened(self) -> Iterator[Ints32]:
         """Yield the descriptor of the file for native code; say where the file ends before."""
         with self.path.open("rb", buffering=0) as file:
             try:
@@ -109,12 +110,12 @@ class BedFile:
                     "before. Leave the file alone until the command has ended."
                 ) from error
 
-    def dosages(self, lines: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def dosages(self, lines: Bytes) -> Floats32:
         """Return dosages of A1, float32 (count, n_samples), NaN where missing."""
-        dosages: NDArray[np.float32] = _DOSAGES.take(lines).view(np.float32)  # four for a byte
+        dosages: Floats32 = _DOSAGES.take(lines).view(np.float32)  # four for a byte
         return dosages[:, : self.n_samples]
 
-    def read(self, variants: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def read(self, variants: Integers) -> Floats32:
         """Return dosages of A1 as :meth:`dosages` does, of variants anywhere in the file.
 
         Raises
@@ -132,20 +133,18 @@ class BedFile:
         return dosages
 
     @cached_property
-    def _all_dosages(self) -> NDArray[np.uint8]:
+    def _all_dosages(self) -> Bytes:
         """Bits of the dosages that each variant may have."""
         return np.full(self.n_variants, (1 << N_DOSAGES) - 1, np.uint8)
 
-    def mask(self, rows: NDArray[np.int32]) -> NDArray[np.uint8]:
+    def mask(self, rows: Ints32) -> Bytes:
         """Return a line with 01 for each of some samples, 00 for others."""
         fields = np.zeros((self.line_nbytes, 4), np.uint8)
         fields.reshape(-1)[rows] = 1
-        kept: NDArray[np.uint8] = np.bitwise_or.reduce(
-            fields << np.arange(0, 8, 2, dtype=np.uint8), axis=1
-        )
+        kept: Bytes = np.bitwise_or.reduce(fields << np.arange(0, 8, 2, dtype=np.uint8), axis=1)
         return kept
 
-    def counts(self, lines: NDArray[np.uint8], kept: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    def counts(self, lines: Bytes, kept: Bytes) -> Uints32:
         """Return how many samples of a mask have dosage 0, 1, 2, uint32 (count, 3)."""
         out = np.empty((len(lines), N_DOSAGES), np.uint32)
         _native.count_genotypes(lines.reshape(-1), kept, out.reshape(-1))

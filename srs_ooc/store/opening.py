@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Ints, Ints32, Uints32
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, Url, place_of
@@ -51,9 +51,7 @@ class RemoteColumns(ColumnStore):
         self._cache = mirror.blocks(geometry)
         self._release = weakref.finalize(self, mirror.release_blocks)
 
-    def gather(
-        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
-    ) -> None:
+    def gather(self, features: Uints32, block: Block, rows: Ints32 | None = None) -> None:
         """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
         blocks, within = self._geometry.place(features.astype(np.int64))
         self._cache.ask(np.unique(blocks))
@@ -70,7 +68,7 @@ class RemoteColumns(ColumnStore):
                 out = block.codes[first * n_kept * block.code_nbytes :]
                 self._read(local, shape, (*layout, out))
 
-    def _read(self, places: NDArray[np.int64], shape: tuple[Any, ...], layout: Any) -> None:
+    def _read(self, places: Ints, shape: tuple[Any, ...], layout: Any) -> None:
         """Read columns of the slots' file into the codes of a block."""
         if len(places) and int(places.max()) >= MOST_ITEMS:
             raise StoreError(
@@ -85,7 +83,7 @@ class RemoteColumns(ColumnStore):
                 "the folder, and try again."
             ) from error
 
-    def advise(self, features: NDArray[np.uint32]) -> int:
+    def advise(self, features: Uints32) -> int:
         """Begin to fetch columns that are missing, and do not wait for them.
 
         Returns
@@ -148,7 +146,7 @@ class RemoteStore(Store):
             if name in self.manifest.small_arrays:
                 self._mirror.keep(name)
 
-    def _codes_now(self) -> NDArray[np.int64]:
+    def _codes_now(self) -> Ints:
         """Return none: each answer says which object it is of, and is compared as it comes."""
         return np.zeros(0, np.int64)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Ints
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
@@ -166,7 +167,7 @@ class Geometry:
         largest = self.per_request * self.slot_nbytes
         self.n_requests = max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
 
-    def place(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def place(self, features: Ints) -> tuple[Ints, Ints]:
         """Return the block of each feature and its place there."""
         chunk, inside = np.divmod(features, self._chunk_features)
         block, within = np.divmod(inside, self.columns)
@@ -228,7 +229,7 @@ class BlockCache:
         self._changed = Condition()
         self._pool = ThreadPoolExecutor(geometry.n_requests, "fetch")
 
-    def ask(self, blocks: NDArray[np.int64]) -> None:
+    def ask(self, blocks: Ints) -> None:
         """Begin to fetch those of ``blocks`` that are missing, as far as there is room."""
         with self._changed:
             missing = blocks[self._slot_of[blocks] < 0]
@@ -237,7 +238,7 @@ class BlockCache:
             self._check(blocks)
 
     @contextmanager
-    def pinned(self, blocks: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    def pinned(self, blocks: Ints) -> Iterator[Ints]:
         """Have ``blocks``, ascending, at most as many as slots, be there in the block.
 
         Yields
@@ -273,7 +274,7 @@ class BlockCache:
                 self._n_pins[slots] -= 1
                 self._changed.notify_all()
 
-    def _to_give_up(self, count: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _to_give_up(self, count: int, wanted: Ints) -> Ints:
         """Return up to ``count`` slots, least recently wanted, that hold none of ``wanted``."""
         if count == 0:
             return np.zeros(0, np.int64)
@@ -285,7 +286,7 @@ class BlockCache:
             free = free[np.argpartition(self._wanted_at[free], count - 1)[:count]]
         return free
 
-    def _begin(self, missing: NDArray[np.int64], free: NDArray[np.int64]) -> None:
+    def _begin(self, missing: Ints, free: Ints) -> None:
         """Give ``missing`` the slots ``free``, and begin to fetch them, neighbours together."""
         if len(missing) == 0:
             return
@@ -302,7 +303,7 @@ class BlockCache:
             for start in range(0, len(run), geometry.per_request):
                 self._submit(run[start : start + geometry.per_request].tolist(), self._load)
 
-    def _check(self, blocks: NDArray[np.int64]) -> None:
+    def _check(self, blocks: Ints) -> None:
         """Begin to read blocks that an earlier process left: they may be damaged."""
         slots = self._slot_of[blocks]
         there = slots >= 0

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Integers, Ints, Ints32, Reals, Uints32
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.records import Covariate
@@ -102,9 +103,7 @@ class ColumnStore(Closing):
     n_threads = 1
     """Threads that share a large gather from files."""
 
-    def __init__(
-        self, path: Path, manifest: Manifest, stamps: NDArray[np.int64], *, mapped: bool
-    ) -> None:
+    def __init__(self, path: Path, manifest: Manifest, stamps: Ints, *, mapped: bool) -> None:
         self.path = path
         self.manifest = manifest
         check_chunks(path, manifest)
@@ -119,7 +118,7 @@ class ColumnStore(Closing):
         nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
         return [(self.path / chunk_file(index), nbytes) for index in chunks]
 
-    def _open(self, stamps: NDArray[np.int64]) -> None:
+    def _open(self, stamps: Ints) -> None:
         addresses, descriptors, found = [], [], np.zeros_like(stamps)
         files = self._files()
         for index, (file, nbytes) in enumerate(files):
@@ -158,9 +157,7 @@ class ColumnStore(Closing):
         finally:
             os.close(descriptor)
 
-    def gather(
-        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
-    ) -> None:
+    def gather(self, features: Uints32, block: Block, rows: Ints32 | None = None) -> None:
         """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
 
         Parameters
@@ -185,7 +182,7 @@ class ColumnStore(Closing):
                 "says what is damaged: ingest the table again."
             ) from error
 
-    def _fill(self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32]) -> None:
+    def _fill(self, features: Uints32, block: Block, rows: Ints32) -> None:
         m = self.manifest
         shape = (m.n_features, m.chunk_features, m.n_rows, rows)
         layout = (block.code_nbytes, block.tiled, block.codes)
@@ -195,7 +192,7 @@ class ColumnStore(Closing):
             handles, n_threads = self._descriptors, self.n_threads
             _native.gather_files(handles, features, *shape, *layout, n_threads=n_threads)
 
-    def advise(self, features: NDArray[np.uint32]) -> int:
+    def advise(self, features: Uints32) -> int:
         """Ask the system to read columns of a store that is not mapped, and do not wait for them.
 
         Parameters
@@ -321,7 +318,7 @@ class Store:
         """Return a file of codes."""
         return self.path / chunk_file(index)
 
-    def _codes_now(self) -> NDArray[np.int64]:
+    def _codes_now(self) -> Ints:
         """Return what distinguishes the files of codes from others put there later."""
         return stamps_of(self.path, self.manifest)
 
@@ -436,7 +433,7 @@ class Store:
             )
         return seen
 
-    def target_rows(self) -> NDArray[np.int32] | None:
+    def target_rows(self) -> Ints32 | None:
         """Return the rows that have a target, int32, ascending; None for all, as of its own."""
         for values in self._beside.values():
             is_there = values >= 0 if self.manifest.classes else ~np.isnan(values)
@@ -489,7 +486,7 @@ class Store:
             for start in range(0, length, PIECE_ITEMS):
                 yield start, file.items(start, min(PIECE_ITEMS, length - start))
 
-    def positions_of(self, stored: NDArray[np.integer]) -> NDArray[np.int64]:
+    def positions_of(self, stored: Integers) -> Ints:
         """Return the place in the table, and so among the names, of each stored feature."""
         out = np.empty(len(stored), np.int64)
         for start, positions in self.pieces("positions"):
@@ -497,21 +494,21 @@ class Store:
             out[here] = positions[stored[here].astype(np.int64) - start]
         return out
 
-    def target(self) -> NDArray[np.int32] | NDArray[np.float64]:
+    def target(self) -> Ints32 | Floats:
         """Return the target of each row: int32 (n_rows,) classes, or float64 of a regression."""
         if self.manifest.task == "regression":
             return np.asarray(self.array("target_values"), dtype=np.float64)
         return np.asarray(self.array("target"), dtype=np.int32)
 
-    def weights(self) -> NDArray[np.float64] | None:
+    def weights(self) -> Floats | None:
         """Return the weight of each row, float64 (n_rows,); None if the store has none."""
         return self._of_rows("weights")
 
-    def strata(self) -> NDArray[np.int32] | None:
+    def strata(self) -> Ints32 | None:
         """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
         return self._of_rows("strata")
 
-    def groups(self) -> NDArray[np.int32] | None:
+    def groups(self) -> Ints32 | None:
         """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
         return self._of_rows("groups")
 
@@ -529,14 +526,14 @@ class Store:
                     yield Covariate(name, np.asarray(values, np.float64), levels)
         yield from self.added("covariate")
 
-    def events(self) -> NDArray[np.bool_] | None:
+    def events(self) -> Bools | None:
         """Return where the event was seen, bool (n_rows,); None if the target is not censored."""
         return self._of_rows("events")
 
     def _of_rows(self, name: str) -> NDArray[Any] | None:
         return self.array(name) if name in self.manifest.row_columns else None
 
-    def kinds(self) -> NDArray[np.uint8]:
+    def kinds(self) -> Bytes:
         """Return the kind of each stored feature, uint8 (n_features,)."""
         return np.asarray(self.array("kinds"), dtype=np.uint8)
 
@@ -560,9 +557,7 @@ class Store:
         self._have(f"{array}_crc32c")
         return ValuesReader(self.path, self.manifest, array, self._borrow)
 
-    def column_parts(
-        self, stored: NDArray[np.int64]
-    ) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
+    def column_parts(self, stored: Ints) -> Iterator[tuple[int, int, Reals]]:
         """Yield values of stored features as :meth:`srs_ooc.store.values.ValuesReader.columns`.
 
         Raises
@@ -580,7 +575,7 @@ class Store:
                 raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
             yield i, first_row, part
 
-    def numbers_of(self, stored: NDArray[np.integer]) -> NDArray[np.float64]:
+    def numbers_of(self, stored: Integers) -> Floats:
         """Return the values of some stored features, ascending; float64 (k, n_rows).
 
         Of a store that keeps no values, a code stands for the middle of its range. NaN is missing.
@@ -599,9 +594,7 @@ class Store:
             out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]
         return out
 
-    def boundaries(
-        self, features: NDArray[np.int64], codes: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def boundaries(self, features: Ints, codes: Ints) -> Floats:
         """Return the value that separates ``codes[i]`` of ``features[i]`` from the next code.
 
         Parameters
@@ -634,9 +627,7 @@ class Store:
             )
         return out
 
-    def code_ranges(
-        self, used: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+    def code_ranges(self, used: Ints) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield (i, lowest, highest value of each code) of each of ``used``, stored features."""
         if self.manifest.values_dtype is None:
             columns = (whole_columns(self.values(a), used) for a in self.manifest.float_arrays)
@@ -720,7 +711,7 @@ class BedColumns(ColumnStore):
     def _files(self) -> list[tuple[Path, int]]:
         return [(self._bed.path, self._bed.nbytes)]
 
-    def _fill(self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32]) -> None:
+    def _fill(self, features: Uints32, block: Block, rows: Ints32) -> None:
         if len(self._kept):
             rows = self._kept[rows] if len(rows) else self._kept
         wanted, layout = (self._present, features, self._bed.n_samples), (block.tiled, block.codes)
@@ -728,7 +719,7 @@ class BedColumns(ColumnStore):
             self._addresses, self._descriptors, *wanted, rows, *layout, n_threads=self.n_threads
         )
 
-    def advise(self, features: NDArray[np.uint32]) -> int:
+    def advise(self, features: Uints32) -> int:
         """Ask for columns as :meth:`ColumnStore.advise` does."""
         n_features, line_nbytes = self.manifest.n_features, self._bed.line_nbytes
         return _native.advise_files(self._descriptors, features, n_features, line_nbytes)
@@ -745,7 +736,7 @@ class BedStore(Store):
         lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
         self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
 
-    def _codes_now(self) -> NDArray[np.int64]:
+    def _codes_now(self) -> Ints:
         return np.array([stamp_of(str(self.bed.path))])
 
     def _codes_place(self, index: int) -> Path:
@@ -804,8 +795,8 @@ class Scan:
         store: Store,
         block_columns: int,
         *,
-        rows: NDArray[np.int32] | None = None,
-        excluded: NDArray[np.uint32] | None = None,
+        rows: Ints32 | None = None,
+        excluded: Uints32 | None = None,
         values: bool = False,
     ) -> None:
         self._store, self._manifest, self._size = store, store.manifest, block_columns
@@ -816,7 +807,7 @@ class Scan:
         making = 128 * store.n_rows if self._reader is None else 2 * self._reader.chunk_nbytes
         self.nbytes = 24 * block_columns * store.n_rows + making
 
-    def blocks(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+    def blocks(self) -> Iterator[tuple[int, Reals]]:
         """Yield the first position and the columns (m, n_rows) of each block, float32 or float64.
 
         Raises
@@ -833,12 +824,12 @@ class Scan:
                 columns[self._excluded[slice(*ends)] - first] = 0
             yield first, columns
 
-    def _positions(self) -> Iterator[NDArray[np.int64]]:
+    def _positions(self) -> Iterator[Ints]:
         p = self._manifest.n_features
         for first in range(0, p, self._size):
             yield np.arange(first, min(first + self._size, p))
 
-    def _codes(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+    def _codes(self) -> Iterator[tuple[int, Reals]]:
         manifest = self._manifest
         block = Block(self._size, self.n_rows, manifest.code_nbytes, tiled=False)
         with self._store.columns(mapped=False) as columns:
@@ -847,7 +838,7 @@ class Scan:
                 codes = block.as_columns(len(positions))
                 yield int(positions[0]), code_numbers(codes, manifest.missing_code)
 
-    def _values(self, reader: ValuesReader) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+    def _values(self, reader: ValuesReader) -> Iterator[tuple[int, Reals]]:
         whole = np.zeros((self._size, self._manifest.n_rows))
         for positions in self._positions():
             for i, row, values in reader.columns(positions):
@@ -863,7 +854,7 @@ class Scan:
             yield int(positions[0]), some
 
 
-def code_numbers(codes: NDArray[Any], missing_code: int) -> NDArray[np.floating[Any]]:
+def code_numbers(codes: NDArray[Any], missing_code: int) -> Reals:
     """Return codes as numbers, missing ones as the rounded mean of their column.
 
     Returns
@@ -879,9 +870,7 @@ def code_numbers(codes: NDArray[Any], missing_code: int) -> NDArray[np.floating[
     return numbers
 
 
-def fill_with_means(
-    numbers: NDArray[np.float64], is_missing: NDArray[np.bool_], bits: int | None = None
-) -> None:
+def fill_with_means(numbers: Floats, is_missing: Bools, bits: int | None = None) -> None:
     """Put the mean of each column, rounded to ``2**-bits`` if given, where a value is missing."""
     n_missing = is_missing.sum(axis=1)
     if not n_missing.any():
@@ -928,14 +917,14 @@ class ReadAhead(Closing):
         self._cached = False
         self._waiting: deque[Future[None]] = deque()
 
-    def ask(self, features: NDArray[np.uint32]) -> None:
+    def ask(self, features: Uints32) -> None:
         """Ask for the columns of ``features`` (ascending, as gathered) and return at once."""
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
         if self._thread is not None and len(self._waiting) < MOST_WAITING:
             self._waiting.append(self._thread.submit(self._ask, features))
 
-    def _ask(self, features: NDArray[np.uint32]) -> None:
+    def _ask(self, features: Uints32) -> None:
         wanted = features[::SAMPLE] if self._cached else features
         started = time.perf_counter()
         n_requests = self._store.advise(np.ascontiguousarray(wanted))

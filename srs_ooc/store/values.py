@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Ints, Reals, Uints32
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB, ceil_div
@@ -57,16 +58,16 @@ class CodeFacts(NamedTuple):
         Lowest and highest value of each code, NaN past ``n_codes``; width 0 where not wanted.
     """
 
-    n_missing: NDArray[np.uint32]
+    n_missing: Uints32
     n_codes: NDArray[np.uint16]
-    exact: NDArray[np.bool_]
-    kinds: NDArray[np.uint8]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    exact: Bools
+    kinds: Bytes
+    lows: Floats
+    highs: Floats
 
 
 def code_columns(
-    values: NDArray[np.floating[Any]],
+    values: Reals,
     codes: NDArray[np.unsignedinteger[Any]],
     *,
     ranges: int = 0,
@@ -204,7 +205,7 @@ class ValuesReader:
         self.chunk_nbytes = self._chunk[0] * self._chunk[1] * self._dtype.itemsize
         self._crcs = read_array(path, manifest, f"{array}_crc32c")
 
-    def columns(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    def columns(self, stored: Ints) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield values of stored features, decoding each chunk once.
 
         Parameters
@@ -226,9 +227,7 @@ class ValuesReader:
             for i, place in enumerate(places.tolist(), start):
                 yield i, first_row, chunk[place]
 
-    def chunks(
-        self, stored: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.int64], int, NDArray[Any]]]:
+    def chunks(self, stored: Ints) -> Iterator[tuple[int, Ints, int, NDArray[Any]]]:
         """Yield each chunk that holds some of ``stored``, with what :meth:`columns` does of it.
 
         That is the first ``i`` of these, the place of each in the chunk, first row, and values.
@@ -294,7 +293,7 @@ class ValuesReader:
 # code.
 
 
-def midpoints(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+def midpoints(lower: Floats, upper: Floats) -> Floats:
     """Return for each ``lower < upper`` a value ``m`` with ``lower <= m < upper``."""
     with np.errstate(over="ignore"):
         middle = (lower + upper) / 2
@@ -302,9 +301,7 @@ def midpoints(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray
     return np.where(middle >= upper, lower, middle)
 
 
-def whole_columns(
-    reader: ValuesReader, stored: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[Any]]]:
+def whole_columns(reader: ValuesReader, stored: Ints) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield (i, whole column of ``stored[i]``); the next one may overwrite it."""
     column: NDArray[Any] | None = None
     for i, first_row, part in reader.columns(stored):
@@ -333,7 +330,7 @@ def n_values_of(manifest: Manifest) -> int:
     return min(max_codes(manifest.code_dtype), manifest.n_rows)
 
 
-Ranges = Iterable[tuple[int, NDArray[np.float64], NDArray[np.float64]]]
+Ranges = Iterable[tuple[int, Floats, Floats]]
 
 
 def making_tables_nbytes(n_rows: int) -> int:
@@ -388,7 +385,7 @@ class ValueTables(Closing):
             values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
             os.pwrite(handle, values.tobytes(), feature * size)
 
-    def gather(self, features: NDArray[np.uint32], block: Block) -> None:
+    def gather(self, features: Uints32, block: Block) -> None:
         """Read the values of ``features`` into the first columns of ``block``, without the GIL."""
         assert block.values is not None
         p, size = self._n_features, self._column_nbytes

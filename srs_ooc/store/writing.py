@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Uints, Uints32
 from srs_ooc.base.files import sync_path
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
@@ -33,7 +34,7 @@ from srs_ooc.store.values import encode
 
 # Writing the chunk files of a store: every one of them, synced to disk, with its checksum.
 
-TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
+TextBlocks = Iterable[tuple[bytes, Uints]]
 """Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
 
@@ -148,7 +149,7 @@ class TextsWriter:
         self._offsets = SyncedFile(store, f"{name}_offsets/c/0")
         self._offsets.write(np.zeros(1, "<u8"))
 
-    def write(self, blob: bytes, ends: NDArray[np.uint64]) -> None:
+    def write(self, blob: bytes, ends: Uints) -> None:
         """Append texts that lie one after another in ``blob``, and where each ends there."""
         self._offsets.write((ends + np.uint64(self._bytes.nbytes)).astype("<u8"))
         self._bytes.write(blob)
@@ -284,9 +285,7 @@ TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES = 8 * MB, 12
 they are so short on average, which their order took while it was found."""
 
 
-def write_coordinate(
-    store: NewStore, name: str, texts: str, order: NDArray[np.uint32] | None = None
-) -> None:
+def write_coordinate(store: NewStore, name: str, texts: str, order: Uints32 | None = None) -> None:
     """Write texts of a store, in an order, as an array of Zarr strings.
 
     Parameters
@@ -324,7 +323,7 @@ def write_coordinate(
             out.close()
 
 
-_Read = Callable[[NDArray[np.uint64], NDArray[np.uint64]], bytes]
+_Read = Callable[[Uints, Uints], bytes]
 
 
 def _reader(source: BinaryIO, held_nbytes: int | None) -> _Read:
@@ -343,9 +342,7 @@ def _reader(source: BinaryIO, held_nbytes: int | None) -> _Read:
     return lambda begins, ends: b"".join(map(one, begins.tolist(), ends.tolist()))
 
 
-def _encoded(
-    read: _Read, starts: NDArray[np.uint64], stops: NDArray[np.uint64]
-) -> Iterator[NDArray[np.uint8]]:
+def _encoded(read: _Read, starts: Uints, stops: Uints) -> Iterator[Bytes]:
     """Yield texts, each after its length, about a megabyte at a time."""
     cuts = np.flatnonzero(np.diff(np.cumsum(stops - starts) // np.uint64(MB))) + 1
     for begins, ends in zip(np.split(starts, cuts), np.split(stops, cuts), strict=True):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import below
 from srs_ooc.base.text import ceil_div
@@ -34,12 +34,7 @@ def check_blocks(block_size: int, correlation: float) -> None:
 
 
 def block_cells(
-    key: int,
-    start: int,
-    stop: int,
-    columns: NDArray[np.uint32],
-    block_size: int,
-    correlation: float,
+    key: int, start: int, stop: int, columns: Uints32, block_size: int, correlation: float
 ) -> Cells:
     """Return cells of blocks of neighbours, each an AR(1) series: int32 (stop - start, n columns).
 
@@ -105,12 +100,12 @@ class Blocks(Planted):
                 f"found {self.n_relevant}."
             )
 
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         key = self._key(_CELLS)
         return block_cells(key, start, stop, columns, self.block_size, self.correlation)
 
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return additive_classes(
             self.cells(start, stop, self.positions),
@@ -131,7 +126,7 @@ class Blocks(Planted):
         return tuple(sorted(blocks))
 
     @cached_property
-    def positions(self) -> NDArray[np.uint32]:
+    def positions(self) -> Uints32:
         """Source positions of the causes: uint32 (n_relevant,)."""
         n_blocks = ceil_div(self.n_features, self.block_size)
         blocks = distinct_places(self._key(_BLOCKS), self.n_relevant, n_blocks).tolist()
@@ -180,14 +175,14 @@ class Noise(Problem):
     def __post_init__(self) -> None:
         check_shape(self.n_rows, self.n_features, self.seed)
 
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         key = self._key(_NULL_CELLS)
         if self.blocks:
             return block_cells(key, start, stop, columns, BLOCK_SIZE, CORRELATION)
         return noise_cells(key, start, stop, columns)
 
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._classes[start:stop]
 
@@ -196,5 +191,5 @@ class Noise(Problem):
         return {}
 
     @cached_property
-    def _classes(self) -> NDArray[np.uint8]:
+    def _classes(self) -> Bytes:
         return shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)

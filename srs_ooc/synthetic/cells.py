@@ -8,8 +8,8 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Integers, Ints32, Uints, Uints32
 from srs_ooc.base.seeds import derive_array
 
 STEPS = 10_000
@@ -19,30 +19,28 @@ SEGMENT_BITS = 8
 FRACTION_BITS = 52
 SIGN_BIT = np.uint64(1 << 63)
 
-Cells = NDArray[np.int32]
+Cells = Ints32
 
 
-def to_cells(values: NDArray[np.float64]) -> Cells:
+def to_cells(values: Floats) -> Cells:
     """Round values to cells, cut at the largest cell."""
     steps = np.rint(values * STEPS)
     return np.clip(steps, -CELL_LIMIT, CELL_LIMIT, out=steps).astype(np.int32)
 
 
-def hash_grid(
-    key: int, row_numbers: NDArray[np.integer], column_numbers: NDArray[np.integer]
-) -> NDArray[np.uint64]:
+def hash_grid(key: int, row_numbers: Integers, column_numbers: Integers) -> Uints:
     """Return one 64-bit hash per (row, column): uint64 (n rows, n columns), rows below 2**32."""
     counters = row_numbers.astype(np.uint64)[:, None] << np.uint64(32)
     return derive_array(key, counters | column_numbers.astype(np.uint64)[None, :])
 
 
-def uniforms(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(hashes: Uints) -> Floats:
     """Map hashes to float64 uniform in [-1, 1)."""
     return (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
 
 
 @cache
-def _quantile_segments() -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def _quantile_segments() -> tuple[Floats, Floats, int]:
     """Return intercepts, slopes and the first segment of the upper normal quantile.
 
     The tail probability is ``t * 2**-53`` for t in [0.5, 2**52). A segment is a value of the
@@ -59,7 +57,7 @@ def _quantile_segments() -> tuple[NDArray[np.float64], NDArray[np.float64], int]
     return quantiles[:-1] - slopes * knots[:-1], slopes, first
 
 
-def normals(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+def normals(hashes: Uints) -> Floats:
     """Map hashes to standard normal float64, by inversion: top bit the sign, low 52 the tail."""
     intercepts, slopes, first = _quantile_segments()
     tails = (hashes & np.uint64((1 << FRACTION_BITS) - 1)).astype(np.float64)
@@ -73,7 +71,7 @@ def normals(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     return tails
 
 
-def noise_cells(key: int, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+def noise_cells(key: int, start: int, stop: int, columns: Uints32) -> Cells:
     """Return standard normal cells of some rows: int32 (stop - start, len(columns)).
 
     A cell depends on the key, its row and its column only. Work goes in tiles that stay in cache.

@@ -14,8 +14,8 @@ take more rows than there are.) With one repetition they are constant.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Ints, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.synthetic.cells import STEPS, Cells, noise_cells
@@ -23,7 +23,7 @@ from srs_ooc.synthetic.problems import Planted, find_planted
 
 _CELL, _NOISE = 2, 3
 
-Bits = NDArray[np.int64]
+Bits = Ints
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Chain(Planted):
         """Return r 2**r, the equally likely cells of the joint distribution: i, and the bits."""
         return n_relevant << n_relevant
 
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         out = self._irrelevant(start, stop, columns)
         numbers = self._cells(start, stop)
@@ -79,7 +79,7 @@ class Chain(Planted):
         out[:, at] = STEPS * ((numbers[:, None] >> which) & 1)
         return out
 
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self.class_of(self._cells(start, stop)).astype(np.uint8)
 
@@ -98,7 +98,7 @@ class Chain(Planted):
             return rows % n_cells
         return scale_below(derive_array(self._key(_CELL), rows), n_cells).astype(np.int64)
 
-    def _irrelevant(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def _irrelevant(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return every column as if it were irrelevant: a function of (repetition, column)."""
         if not self.exact:
             return noise_cells(self._key(_NOISE), start, stop, columns)

@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Uints32
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.native.numerics import products
 from srs_ooc.synthetic.cells import Cells, hash_grid, noise_cells, normals, to_cells, uniforms
@@ -63,7 +63,7 @@ class Madelon(Planted):
         """Dimension d of the hypercube."""
         return max(1, self.n_relevant // 4)
 
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         out = noise_cells(self._key(_MADELON_NOISE), start, stop, columns)
         at, which = find_planted(self.positions, columns)
@@ -73,11 +73,11 @@ class Madelon(Planted):
                 out[low:high, at] = to_cells(values[:, which])
         return out
 
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         rows = np.arange(start, stop, dtype=np.uint64)
         flipped = derive_array(self._key(_FLIP), rows) < np.uint64(int(FLIPPED * 2.0**64))
-        labels: NDArray[np.uint8] = (self._cluster[start:stop] & np.uint8(1)) ^ flipped
+        labels: Bytes = (self._cluster[start:stop] & np.uint8(1)) ^ flipped
         return labels
 
     def roles(self) -> dict[str, tuple[int, ...]]:
@@ -89,21 +89,21 @@ class Madelon(Planted):
         }
 
     @cached_property
-    def _vertices(self) -> NDArray[np.float64]:
+    def _vertices(self) -> Floats:
         """Cluster centres in units of CLASS_SEP, (n_clusters, d); odd ones are of class 1."""
         key, d = self._key(_VERTICES), self.n_informative
         drawn = (_draw_vertices(derive(key, attempt), d) for attempt in count())
         return next(v for v in drawn if 2**d > MAX_CLUSTERS or _depends_on_all(v))
 
     @cached_property
-    def _mixing(self) -> NDArray[np.float64]:
+    def _mixing(self) -> Floats:
         """Square roots of the clusters' covariances: (n_clusters, d, d), uniform in [-1, 1)."""
         n_clusters, d = self._vertices.shape
         grid = hash_grid(self._key(_MIXING), np.arange(n_clusters * d), np.arange(d))
         return uniforms(grid).reshape(n_clusters, d, d)
 
     @cached_property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         """Informative to relevant features, all standardised: (d, n_relevant)."""
         d = self.n_informative
         grid = hash_grid(
@@ -113,11 +113,11 @@ class Madelon(Planted):
         spread = CLASS_SEP**2 * np.cov(self._vertices.T, bias=True).reshape(d, d)
         roots = self._mixing.reshape(-1, d)
         spread = spread + products(roots, roots) / len(self._vertices)
-        scales: NDArray[np.float64] = np.sqrt(np.sum(weights * products(spread, weights), axis=0))
+        scales: Floats = np.sqrt(np.sum(weights * products(spread, weights), axis=0))
         return weights / scales
 
     @cached_property
-    def _cluster(self) -> NDArray[np.uint8]:
+    def _cluster(self) -> Bytes:
         """Cluster of each row, in equal shares and random order: uint8 (n_rows,)."""
         rows = np.arange(self.n_rows, dtype=np.uint64)
         order = np.argsort(derive_array(self._key(_CLUSTER), rows), kind="stable")
@@ -125,7 +125,7 @@ class Madelon(Planted):
         cluster[order] = np.arange(self.n_rows) % len(self._vertices)
         return cluster
 
-    def _relevant(self, start: int, stop: int) -> NDArray[np.float64]:
+    def _relevant(self, start: int, stop: int) -> Floats:
         """Return the relevant features of some rows: (stop - start, n_relevant).
 
         Products are summed term by term, so a value does not depend on which rows were asked for.
@@ -144,7 +144,7 @@ class Madelon(Planted):
         return relevant
 
 
-def _draw_vertices(key: int, d: int) -> NDArray[np.float64]:
+def _draw_vertices(key: int, d: int) -> Floats:
     """Return min(2**d, 32) distinct vertices of the d-cube in random order: -1 or 1, (n, d)."""
     n_low = min(d, 16)
     numbers = np.argsort(derive_array(key, np.arange(2**n_low)), kind="stable")[:MAX_CLUSTERS]
@@ -154,7 +154,7 @@ def _draw_vertices(key: int, d: int) -> NDArray[np.float64]:
     return 2.0 * np.hstack([low, high]) - 1.0
 
 
-def _depends_on_all(vertices: NDArray[np.float64]) -> bool:
+def _depends_on_all(vertices: Floats) -> bool:
     """Return whether the class changes along some edge in every dimension of the full cube."""
     d = vertices.shape[1]
     numbers = ((vertices > 0) @ (1 << np.arange(d))).astype(np.int64)

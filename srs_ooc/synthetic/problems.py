@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Indices, Ints, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, below, derive_array, key_of
 from srs_ooc.base.text import ceil_div
@@ -35,11 +35,11 @@ class Problem(ABC):
     seed: int
 
     @abstractmethod
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
 
     @abstractmethod
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes of rows ``start .. stop - 1``: uint8 (stop - start,)."""
 
     @abstractmethod
@@ -60,12 +60,12 @@ class Problem(ABC):
         return ()
 
     @cached_property
-    def _stored(self) -> NDArray[np.uint32]:
+    def _stored(self) -> Uints32:
         from srs_ooc.ingestion.ingest_options import stored_positions
 
         return stored_positions(self.n_features)
 
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+    def read(self, start: int, stop: int) -> Floats:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         return columns(self, self._stored[start:stop])
 
@@ -79,13 +79,13 @@ def feature_name(position: int) -> str:
     return f"f{position}"
 
 
-def rows(problem: Problem, start: int, stop: int) -> NDArray[np.float64]:
+def rows(problem: Problem, start: int, stop: int) -> Floats:
     """Return rows ``start .. stop - 1`` as float64 (stop - start, n_features)."""
     columns = np.arange(problem.n_features, dtype=np.uint32)
     return problem.cells(start, stop, columns) / STEPS
 
 
-def columns(problem: Problem, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+def columns(problem: Problem, positions: Uints32) -> Floats:
     """Return the features at ``positions`` as float64 (len(positions), n_rows)."""
     values = np.empty((len(positions), problem.n_rows))
     for start, stop in pieces(problem.n_rows, len(positions)):
@@ -104,7 +104,7 @@ def check_shape(n_rows: int, n_features: int, seed: int) -> None:
         raise UsageError(f"--seed: expected 0 or more, found {seed}.")
 
 
-def distinct_places(key: int, n_places: int, n_features: int) -> NDArray[np.uint32]:
+def distinct_places(key: int, n_places: int, n_features: int) -> Uints32:
     """Return distinct random source positions, in the order drawn: uint32 (n_places,)."""
     drawn: dict[int, None] = {}
     counter = count()
@@ -113,9 +113,7 @@ def distinct_places(key: int, n_places: int, n_features: int) -> NDArray[np.uint
     return np.array(list(drawn), dtype=np.uint32)
 
 
-def find_planted(
-    positions: NDArray[np.uint32], columns: NDArray[np.uint32]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def find_planted(positions: Uints32, columns: Uints32) -> tuple[Indices, Indices]:
     """Find which of the ``columns`` asked for are planted at ``positions``, both distinct.
 
     Returns
@@ -150,7 +148,7 @@ def pieces(n_rows: int, width: int) -> list[tuple[int, int]]:
     return [(i * step, min((i + 1) * step, n_rows)) for i in range(ceil_div(n_rows, step))]
 
 
-def shuffled_classes(key: int, n_rows: int, n_ones: int) -> NDArray[np.uint8]:
+def shuffled_classes(key: int, n_rows: int, n_ones: int) -> Bytes:
     """Return class 1 for ``n_ones`` rows chosen at random, 0 for the others: uint8 (n_rows,)."""
     order = np.argsort(derive_array(key, np.arange(n_rows, dtype=np.uint64)), kind="stable")
     classes = np.zeros(n_rows, dtype=np.uint8)
@@ -158,15 +156,13 @@ def shuffled_classes(key: int, n_rows: int, n_ones: int) -> NDArray[np.uint8]:
     return classes
 
 
-def signs(key: int, n: int) -> NDArray[np.int64]:
+def signs(key: int, n: int) -> Ints:
     """Return n random signs: int64 (n,) of -1 and 1."""
     bits = derive_array(key, np.arange(n, dtype=np.uint64)) >> np.uint64(63)
     return 2 * bits.astype(np.int64) - 1
 
 
-def additive_classes(
-    causes: Cells, directions: NDArray[np.int64], noise: Cells
-) -> NDArray[np.uint8]:
+def additive_classes(causes: Cells, directions: Ints, noise: Cells) -> Bytes:
     """Return whether a signed sum of causes plus noise is above 0: uint8 (n,).
 
     Parameters
@@ -223,6 +219,6 @@ class Planted(Problem):
             )
 
     @cached_property
-    def positions(self) -> NDArray[np.uint32]:
+    def positions(self) -> Uints32:
         """Source positions of the relevant features, first to last: uint32 (n_relevant,)."""
         return distinct_places(self._key(_PLACES), self.n_relevant, self.n_features)

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Uints
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.text import MB
@@ -31,7 +31,7 @@ TRUTH_SUFFIX = ".truth.json"
 
 
 @cache
-def _words() -> NDArray[np.uint64]:
+def _words() -> Uints:
     """Return the text of each cell from -CELL_LIMIT up, comma included, padded to eight bytes."""
     values = (f"{step / STEPS:.4f}," for step in range(-CELL_LIMIT, CELL_LIMIT + 1))
     packed = b"".join(value.encode().ljust(8, b"\0") for value in values)
@@ -39,7 +39,7 @@ def _words() -> NDArray[np.uint64]:
 
 
 @cache
-def _endings() -> NDArray[np.uint64]:
+def _endings() -> Uints:
     """Return the text of each label with its line end, packed like a cell."""
     packed = b"".join(f"{label}\n".encode().ljust(8, b"\0") for label in range(256))
     return np.frombuffer(packed, dtype=np.uint64)

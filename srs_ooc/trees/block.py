@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
 from srs_ooc.trees.response import TreeLimits
@@ -51,20 +52,20 @@ class Block:
         self.n_columns, self.n_rows = n_columns, n_rows
         self.code_nbytes, self.tiled = code_nbytes, tiled
         nbytes = block_nbytes(n_columns, n_rows, code_nbytes)
-        memory: NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
+        memory: Bytes = np.empty(nbytes, dtype=np.uint8)
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
-        self.values: NDArray[np.float64] | None = None
+        self.values: Floats | None = None
         if n_values:
             self.values = np.zeros((padded_columns(n_columns), n_values))
 
     @property
-    def layout(self) -> tuple[NDArray[np.uint8], int, bool, int]:
+    def layout(self) -> tuple[Bytes, int, bool, int]:
         """The raw memory, bytes of a code, whether in tiles, and rows: what native code is told."""
         return self.codes, self.code_nbytes, self.tiled, self.n_rows
 
     @property
-    def flat_values(self) -> tuple[NDArray[np.float64], int]:
+    def flat_values(self) -> tuple[Floats, int]:
         """The values one after another, and how many each column has; none where there are none."""
         if self.values is None:
             return _NO_VALUES, 0
@@ -90,9 +91,7 @@ class Block:
         whole: NDArray[Any] = codes[: len(codes) // self.n_rows * self.n_rows]
         return whole.reshape(-1, self.n_rows)
 
-    def codes_at(
-        self, columns: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]
-    ) -> NDArray[Any]:
+    def codes_at(self, columns: Integers, rows: Integers) -> NDArray[Any]:
         """Return a copy of the codes of some columns at some rows; (n_columns, n_rows)."""
         codes, tiles, within = self._by_column(), columns // _native.TILE, columns % _native.TILE
         found: NDArray[Any]
@@ -102,7 +101,7 @@ class Block:
             found = codes[columns[:, None], rows[None, :]]
         return found
 
-    def largest_codes(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def largest_codes(self, columns: Integers) -> Ints:
         """Return the largest code of each column, missing values not counted; 0 if all are."""
         codes, missing = self._by_column(), (1 << (8 * self.code_nbytes)) - 1
         out = np.zeros(len(columns), np.int64)
@@ -112,7 +111,7 @@ class Block:
             out[i] = own.max(where=own != missing, initial=0)
         return out
 
-    def only(self, columns: NDArray[np.int32]) -> "Block":
+    def only(self, columns: Ints32) -> "Block":
         """Return a copy of some columns, laid out as plain columns."""
         n_values = 0 if self.values is None else self.values.shape[1]
         out = Block(len(columns), self.n_rows, self.code_nbytes, tiled=False, n_values=n_values)

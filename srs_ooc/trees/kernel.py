@@ -6,8 +6,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block, granted_nbytes
@@ -24,14 +24,14 @@ def instruction_sets() -> list[str]:
 
 def grow_tree(
     block: Block,
-    features: NDArray[np.uint32],
+    features: Uints32,
     rows: TrainingRows,
     key: int,
     limits: TreeLimits,
     isa: str = "",
     *,
     record: bool = False,
-    categorical: NDArray[np.bool_] | None = None,
+    categorical: Bools | None = None,
     n_threads: int = 1,
     trees: range = range(1),
     bootstrap: bool = False,
@@ -147,13 +147,13 @@ def _takes_presorted(response: Response, limits: TreeLimits, n_columns: int) -> 
 
 def grow_sorted(
     block: Block,
-    features: NDArray[np.uint32],
+    features: Uints32,
     rows: TrainingRows,
-    predicted: NDArray[np.int32],
+    predicted: Ints32,
     tree_key: int,
     limits: TreeLimits,
     isa: str = "",
-) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+) -> tuple[Ints, Floats] | None:
     """Return the importances and shares of :func:`grow_and_ask`, on every instruction set.
 
     Without the GIL. None where a value of the block is missing.
@@ -200,16 +200,16 @@ def grow_sorted(
 
 def grow_and_ask(
     block: Block,
-    features: NDArray[np.uint32],
+    features: Uints32,
     rows: TrainingRows,
-    predicted: NDArray[np.int32],
+    predicted: Ints32,
     tree_key: int,
     limits: TreeLimits,
     *,
-    categorical: NDArray[np.bool_] | None = None,
+    categorical: Bools | None = None,
     n_threads: int = 1,
     records: bool = False,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
+) -> tuple[Ints, Floats, bytes | None]:
     """Grow a tree, by whichever way is faster; return what it says, and itself where wanted.
 
     Parameters
@@ -259,9 +259,9 @@ def grow_and_ask(
 GIVEN_UP = np.inf
 """Loss of a subset that is not the best."""
 
-LossOf = Callable[[NDArray[np.int32], RowSplit, int], float]
+LossOf = Callable[[Ints32, RowSplit, int], float]
 """``loss_of(places, split, number)``: the summed loss of a model on the rows predicted."""
-Predict = Callable[[NDArray[np.int32], RowSplit, int], NDArray[np.float64]]
+Predict = Callable[[Ints32, RowSplit, int], Floats]
 """``predict(places, split, number)``: shares or means of the rows that a split predicts."""
 
 
@@ -277,13 +277,13 @@ def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, wide
 
 def judge_all_at_once(
     block: Block,
-    features: NDArray[np.uint32],
+    features: Uints32,
     candidates: Candidates,
     response: Response,
-    tree_keys: NDArray[np.uint64],
+    tree_keys: Uints,
     limits: TreeLimits,
     isa: str = "",
-) -> tuple[NDArray[np.float64], int] | None:
+) -> tuple[Floats, int] | None:
     """Return the loss of each candidate and how many trees were grown, without the GIL.
 
     The losses are those of :func:`judge_one_by_one`, to the bit, on every instruction set: infinite
@@ -338,20 +338,20 @@ def judge_all_at_once(
 
 def judge_one_by_one(
     candidates: Candidates, response: Response, predict: Predict
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[Floats, int]:
     """Return the mean loss of each candidate, and how many models ``predict`` fitted.
 
     Losses are infinite unless they are the least.
     """
 
-    def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
+    def summed(places: Ints32, split: RowSplit, number: int) -> float:
         return loss_of(predict(places, split, number), response, split.predicted)
 
     losses, n_models = judge_in_turn(candidates, summed)
     return mean_losses(losses, response, candidates.splits), n_models
 
 
-def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[NDArray[np.float64], int]:
+def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[Floats, int]:
     """Return the summed loss of each candidate and how many models were fitted.
 
     The first split says in which order the others are looked at. A candidate whose loss exceeds
@@ -378,7 +378,7 @@ def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[NDArray[np.fl
     return losses, n_models
 
 
-def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int32]) -> float:
+def loss_of(said: Floats, response: Response, rows: Ints32) -> float:
     """Return the sum over rows of squared errors, or of wrong classes, each times its weight.
 
     Squared errors are in whole-number targets; the first of equally likely classes is said.
@@ -396,12 +396,10 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
     return total
 
 
-def mean_losses(
-    sums: NDArray[np.float64], response: Response, splits: tuple[RowSplit, ...]
-) -> NDArray[np.float64]:
+def mean_losses(sums: Floats, response: Response, splits: tuple[RowSplit, ...]) -> Floats:
     """Return mean losses of the rows predicted, in the units of the target."""
     weights = response.weights
     weight = float(sum(weights[s.predicted].sum() for s in splits))
     scale = 1.0 if response.scale is None else response.scale
-    means: NDArray[np.float64] = sums / (scale * scale) / weight
+    means: Floats = sums / (scale * scale) / weight
     return means

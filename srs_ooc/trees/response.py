@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Floats, Integers, Ints, Ints32, Reals, Uints
 from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
 
 LARGEST_WEIGHT = 4095
@@ -38,9 +38,9 @@ class Response:
         A whole-number target t stands for ``center + t / scale``; None for classes.
     """
 
-    labels: NDArray[np.int32]
+    labels: Ints32
     n_classes: int
-    channels: NDArray[np.int32]
+    channels: Ints32
     center: float | None = None
     scale: float | None = None
 
@@ -55,10 +55,10 @@ class Response:
         return len(self.channels)
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weight of each row; float64 (n_rows,)."""
         if self.n_channels > int(self.is_regression):
-            weights: NDArray[np.float64] = self.channels[0].astype(np.float64)
+            weights: Floats = self.channels[0].astype(np.float64)
             return weights
         return np.ones(len(self.labels))
 
@@ -69,9 +69,7 @@ class Response:
         return max(1, min(_LANE_SUM // largest, _LANE_SUM))
 
     @staticmethod
-    def classes(
-        labels: NDArray[np.integer], n_classes: int, weights: NDArray[np.floating] | None = None
-    ) -> "Response":
+    def classes(labels: Integers, n_classes: int, weights: Reals | None = None) -> "Response":
         """Return the response of class codes below ``n_classes``, weighted or not."""
         channels = np.zeros((0, len(labels)), dtype=np.int32)
         if weights is not None:
@@ -79,9 +77,7 @@ class Response:
         return Response(labels.astype(np.int32, copy=False), n_classes, channels)
 
     @staticmethod
-    def targets(
-        values: NDArray[np.floating], weights: NDArray[np.floating] | None = None
-    ) -> "Response":
+    def targets(values: Reals, weights: Reals | None = None) -> "Response":
         """Return the response of numbers, weighted or not.
 
         Raises
@@ -103,7 +99,7 @@ class Response:
         return Response(labels, 1, channels, center, math.ldexp(1.0, exponent))
 
 
-def _bits(n_rows: int, weights: NDArray[np.int32] | None) -> int:
+def _bits(n_rows: int, weights: Ints32 | None) -> int:
     total = n_rows if weights is None else int(weights.sum(dtype=np.int64))
     bits = min(TARGET_BITS, 63 - 2 * (total - 1).bit_length())
     if weights is None:
@@ -111,7 +107,7 @@ def _bits(n_rows: int, weights: NDArray[np.int32] | None) -> int:
     return min(bits, _WEIGHTED_BITS - (int(weights.max()) - 1).bit_length())
 
 
-def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:
+def whole_weights(weights: Reals) -> Ints32:
     """Return weights as whole numbers from 1 to 4095; int32 (n_rows,).
 
     Raises
@@ -130,7 +126,7 @@ def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:
         weights = np.ldexp(weights, -math.frexp(largest)[1])
         total = math.fsum(weights.tolist())
         weights = weights * min(LARGEST_WEIGHT / float(weights.max()), TOTAL_WEIGHT / total)
-    whole: NDArray[np.int32] = np.maximum(np.rint(weights), 1).astype(np.int32)
+    whole: Ints32 = np.maximum(np.rint(weights), 1).astype(np.int32)
     return whole
 
 
@@ -143,7 +139,7 @@ _LOG_BITS = 40
 _MANTISSA_BITS = 31
 
 
-def log2_table(size: int) -> NDArray[np.uint64]:
+def log2_table(size: int) -> Uints:
     """Return ``log2(x)`` for x in 1 .. size - 1 (entry 0 is 0), in units of ``2**-40``.
 
     The integer part is the position of the leading bit; each further bit comes from squaring the
@@ -166,7 +162,7 @@ def log2_table(size: int) -> NDArray[np.uint64]:
     return log
 
 
-def xlogx_table(n_rows: int) -> NDArray[np.int64]:
+def xlogx_table(n_rows: int) -> Ints:
     """Return ``x log2 x`` for x in 0 .. n_rows, in units of ``2**-32``; int64 (n_rows + 1,)."""
     x = np.arange(n_rows + 1, dtype=np.uint64)
     log = log2_table(n_rows + 1)
@@ -200,10 +196,10 @@ class TrainingRows:
     """
 
     response: Response
-    order: NDArray[np.int32]
-    root_stats: NDArray[np.int64]
+    order: Ints32
+    root_stats: Ints
     root_scale: float
-    xlogx: NDArray[np.int64]
+    xlogx: Ints
 
     @classmethod
     def of(cls, response: Response, impurity: str) -> Self:
@@ -221,12 +217,12 @@ class TrainingRows:
         """
         return self._repeated(times_drawn(key, len(self.order)))
 
-    def only(self, rows: NDArray[np.int32]) -> "TrainingRows":
+    def only(self, rows: Ints32) -> "TrainingRows":
         """Return those that are among ``rows``, as often as they are there, in the same order."""
         times = np.bincount(rows, minlength=len(self.response.labels))
         return self._repeated(times[self.order])
 
-    def drawn(self, strata: NDArray[np.int64], key: int) -> NDArray[np.int32]:
+    def drawn(self, strata: Ints, key: int) -> Ints32:
         """Return one row of each stratum (:meth:`strata`), drawn by ``key``, ascending.
 
         Of stratum i that is the ``scale_below(derive(derive(key, ROW_SAMPLE), i), size)``-th.
@@ -235,7 +231,7 @@ class TrainingRows:
         hashes = derive_array(derive(key, Purpose.ROW_SAMPLE), np.arange(len(sizes)))
         return np.sort(self.order[strata[:-1] + scale_below(hashes, sizes).astype(np.int64)])
 
-    def block_of(self, rows: NDArray[np.int32]) -> "TrainingRows":
+    def block_of(self, rows: Ints32) -> "TrainingRows":
         """Return some rows as those of a block that has them alone."""
         whole = self.response
         channels = np.ascontiguousarray(whole.channels[:, rows])
@@ -243,7 +239,7 @@ class TrainingRows:
         order = np.argsort(response.labels, kind="stable").astype(np.int32)
         return TrainingRows(response, order, *root_of(response, order), self.xlogx)
 
-    def strata(self, n_sampled: int) -> NDArray[np.int64]:
+    def strata(self, n_sampled: int) -> Ints:
         """Return where each of ``n_sampled`` strata of ``order`` begins, and where the last ends.
 
         Classes have as many strata each, or one for each row where they have fewer rows; strata of
@@ -270,19 +266,19 @@ class TrainingRows:
             targets /= self.response.channels[0][self.order]
         return replace(self, order=self.order[np.argsort(targets, kind="stable")])
 
-    def _repeated(self, times: NDArray[np.int64]) -> "TrainingRows":
+    def _repeated(self, times: Ints) -> "TrainingRows":
         order = np.repeat(self.order, times)
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 
 
-def times_drawn(key: int, n: int) -> NDArray[np.int64]:
+def times_drawn(key: int, n: int) -> Ints:
     """Return how often each of ``n`` rows is drawn with replacement by ``key``; int64 (n,)."""
     hashes = derive_array(derive(key, Purpose.BOOTSTRAP), np.arange(n, dtype=np.uint64))
     return np.bincount(scale_below(hashes, n).astype(np.int64), minlength=n)
 
 
-def root_of(response: Response, order: NDArray[np.integer]) -> tuple[NDArray[np.int64], float]:
+def root_of(response: Response, order: Integers) -> tuple[Ints, float]:
     """Return the numbers of each class in ``order``, and what importances are divided by."""
     labels, n_classes = response.labels[order], response.n_classes
     stats = np.zeros((n_classes, 1 + response.n_channels), dtype=np.int64)
@@ -296,7 +292,7 @@ def root_of(response: Response, order: NDArray[np.integer]) -> tuple[NDArray[np.
     return stats, float(spread) / float(weight)
 
 
-def _sum_of_squares(response: Response, order: NDArray[np.integer]) -> int:
+def _sum_of_squares(response: Response, order: Integers) -> int:
     """Return the sum of weight times target squared, exactly."""
     sums = response.channels[-1][order].astype(np.int64)
     targets = sums
@@ -374,7 +370,7 @@ class GrownTree:
         The tree itself, as ``tests/helpers/forest_reference.py`` tells; None unless asked for.
     """
 
-    importance: NDArray[np.int64]
+    importance: Ints
     n_nodes: int
     n_leaves: int
     depth: int

@@ -9,6 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32, Uints32
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
 
@@ -30,9 +31,9 @@ class How(IntEnum):
     """Categories whose place is up to it go left; a missing value is a category."""
 
 
-_Ints = NDArray[np.int32]
-_Longs = NDArray[np.int64]
-_Below = tuple[_Ints, _Longs, _Ints, NDArray[np.uint32], _Ints, _Longs]
+_Ints = Ints32
+_Longs = Ints
+_Below = tuple[_Ints, _Longs, _Ints, Uints32, _Ints, _Longs]
 
 
 @dataclass(frozen=True)
@@ -63,22 +64,22 @@ class Trees:
         Their weight; of targets the sum, each times its weight.
     """
 
-    root: NDArray[np.int32]
-    feature: NDArray[np.int64]
-    code: NDArray[np.int32]
-    right: NDArray[np.int32]
-    n_rows: NDArray[np.int64]
-    how: NDArray[np.int32]
-    hash: NDArray[np.uint32]
-    pair_class: NDArray[np.int32]
-    pair_count: NDArray[np.int64]
+    root: Ints32
+    feature: Ints
+    code: Ints32
+    right: Ints32
+    n_rows: Ints
+    how: Ints32
+    hash: Uints32
+    pair_class: Ints32
+    pair_count: Ints
 
     @property
     def below(self) -> _Below:
         """What native code reads of splits and leaves after their thresholds, in its order."""
         return self.right, self.n_rows, self.how, self.hash, self.pair_class, self.pair_count
 
-    def slots(self, features: NDArray[np.integer]) -> NDArray[np.int64]:
+    def slots(self, features: Integers) -> Ints:
         """Return the place of each split's feature among ``features``, (n,), ascending.
 
         int64 (n_nodes,); negative values as in :attr:`feature`.
@@ -90,9 +91,7 @@ _INT = (np.int32, np.int64, np.int32, np.int32, np.int64)
 _DTYPES = (*_INT, np.int32, np.uint32, np.int32, np.int64)
 
 
-def decode_trees(
-    data: bytes, starts: NDArray[np.int64], stops: NDArray[np.int64], *, regression: bool = False
-) -> Trees:
+def decode_trees(data: bytes, starts: Ints, stops: Ints, *, regression: bool = False) -> Trees:
     """Return the trees that lie in ``data`` at ``starts[i]:stops[i]``, without the GIL.
 
     ``regression``: their leaves hold targets.
@@ -107,12 +106,7 @@ def decode_trees(
 
 
 def add_shares(
-    trees: Trees,
-    slot: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    panel: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    code_nbytes: int = 1,
+    trees: Trees, slot: Ints, threshold: Floats, panel: Floats, shares: Floats, code_nbytes: int = 1
 ) -> None:
     """Add each tree's class shares of each row to ``shares``, in the order of trees, GIL released.
 
@@ -148,12 +142,12 @@ def add_shares(
 def predict_block(
     record: bytes,
     block: Block,
-    features: NDArray[np.uint32],
-    rows: NDArray[np.int32],
+    features: Uints32,
+    rows: Ints32,
     n_classes: int,
     *,
     regression: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what a tree says of rows of the block that it was grown on, without the GIL.
 
     Parameters
@@ -217,9 +211,9 @@ class Effects:
         Trees that vote on each row.
     """
 
-    base: NDArray[np.int64]
-    effects: NDArray[np.int64]
-    n_votes: NDArray[np.int64]
+    base: Ints
+    effects: Ints
+    n_votes: Ints
 
     @classmethod
     def none(cls, n_rows: int, n_slots: int, n_outputs: int) -> "Effects":
@@ -233,11 +227,11 @@ class Effects:
 
 def add_effects(
     trees: Trees,
-    slot: NDArray[np.int64],
+    slot: Ints,
     codes: NDArray[np.unsignedinteger],
     altered: NDArray[np.unsignedinteger],
     out: Effects,
-    votes: NDArray[np.uint8] = NO_VOTES,
+    votes: Bytes = NO_VOTES,
     *,
     regression: bool = False,
     n_threads: int = 1,
@@ -283,15 +277,13 @@ def add_effects(
     out.n_votes[:] += votes.sum(0, dtype=np.int64) if len(votes) else len(trees.root)
 
 
-def _as_bytes(codes: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
+def _as_bytes(codes: NDArray[np.unsignedinteger]) -> Bytes:
     n_slots, n_rows = codes.shape
-    raw: NDArray[np.uint8] = np.ascontiguousarray(codes).view(np.uint8)
+    raw: Bytes = np.ascontiguousarray(codes).view(np.uint8)
     return raw.reshape(n_slots, n_rows * codes.itemsize)
 
 
-def tally_classes(
-    found: Effects, truth: NDArray[np.int64], tally: NDArray[np.int64], n_threads: int = 1
-) -> None:
+def tally_classes(found: Effects, truth: Ints, tally: Ints, n_threads: int = 1) -> None:
     """Add to ``tally`` what altering each slot does to the vote for the true class.
 
     Parameters
@@ -312,11 +304,7 @@ def tally_classes(
 
 
 def tally_targets(
-    found: Effects,
-    truth: NDArray[np.float64],
-    exponent: int,
-    tally: NDArray[np.int64],
-    n_threads: int = 1,
+    found: Effects, truth: Floats, exponent: int, tally: Ints, n_threads: int = 1
 ) -> None:
     """Add to the last column of ``tally`` what altering each slot adds to the squared error.
 

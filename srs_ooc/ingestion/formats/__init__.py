@@ -16,15 +16,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Indices, Ints32, Reals, Uints
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.native import _native
 from srs_ooc.store.bed import MAGIC, BedFile
 
-Floats = NDArray[np.floating[Any]]
 """float32 or float64."""
 
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
@@ -55,8 +54,8 @@ class Texts:
     """
 
     blob: bytes
-    ends: NDArray[np.uint64]
-    hashes: NDArray[np.uint64]
+    ends: Uints
+    hashes: Uints
 
     def __iter__(self) -> Iterator[bytes]:
         return split_texts(self.blob, self.ends)
@@ -89,7 +88,7 @@ class TextCoder:
         """The same of all texts, those included that are not kept."""
         return self._native.needed
 
-    def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def code(self, blob: bytes, ends: Uints) -> Ints32:
         """Return the number of each text; of fewer, where memory ended."""
         return np.frombuffer(self._native.code(blob, ends), np.int32)
 
@@ -104,7 +103,7 @@ def text_cost(nbytes: int) -> int:
     return 4 * nbytes + 128
 
 
-def split_texts(blob: bytes, ends: NDArray[np.uint64]) -> Iterator[bytes]:
+def split_texts(blob: bytes, ends: Uints) -> Iterator[bytes]:
     """Yield the texts that lie one after another in ``blob``."""
     start = 0
     for end in ends.tolist():
@@ -251,7 +250,7 @@ FINDING_REPEATED, REPEATED = 32, 8
 """Bytes of memory a name takes while those that repeat are found, and after it at most."""
 
 
-def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, NDArray[np.uint64]]:
+def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, Uints]:
     """Return how many texts there are, and hashes of those that repeat or are one of ``others``.
 
     Hashes ascend.
@@ -326,10 +325,10 @@ class Table:
     format: str = ""
     shape: tuple[int, int]
     by_rows: bool = False
-    narrow: bool | NDArray[np.bool_] = False
+    narrow: bool | Bools = False
     cell_nbytes: int = 8
     names: Collection[str] | None = None
-    text_columns: NDArray[np.bool_] | None = None
+    text_columns: Bools | None = None
     pool: TextCoder | None = None
     annotations: Mapping[str, Sequence[Any]] = MappingProxyType({})
     default_ids: str | None = None
@@ -340,7 +339,7 @@ class Table:
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
 
         float64, C-contiguous; of a table that is ``narrow`` perhaps float32. NaN where a value is

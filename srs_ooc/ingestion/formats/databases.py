@@ -17,8 +17,8 @@ from types import NoneType
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
 from srs_ooc.base.text import MB
@@ -162,7 +162,7 @@ class QueryTable(Table):
         )
         self.shape = (n_rows, n_features)
         holds = any(str(kind).upper().startswith(_TEXTS) for (kind,) in kinds)
-        self.text_columns: NDArray[np.bool_] = np.array([holds])
+        self.text_columns: Bools = np.array([holds])
         loaded, answering = _TAKES[engine]
         ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
         self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
@@ -218,7 +218,7 @@ class QueryTable(Table):
 
     def _coded(
         self, cells: Sequence[Any], names: Sequence[Any], ids: Sequence[Any], row: int, at: int = -1
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return numbers, NaN where one is missing; of texts of a column ``at`` their numbers."""
         kinds = set(map(type, cells)) - {NoneType}
         is_text = at >= 0 and kinds == {str}
@@ -235,7 +235,7 @@ class QueryTable(Table):
                 raise self._bad(wanted, f"{cell!r:.60} in row {one!r}", remedy)
         return np.array(cells, np.float64)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         path, dtype = self._scratch / "columns", np.dtype(np.float64)
         return in_memory.read_lines(path, dtype, 0, self.shape[0], positions, self._what)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.frames import library
@@ -27,7 +28,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import formats, ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Floats, Format, Names, Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
@@ -204,7 +205,7 @@ class NpyTable(Table):
         self.narrow = in_memory.is_narrow(self._dtype)
         self.cell_nbytes = 4 if self.narrow else 8
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         return in_memory.as_floats(self._lines(positions), self._what)
 
@@ -226,7 +227,7 @@ class NpyTable(Table):
             else:
                 yield self._lines(rows)[:, position].tolist()
 
-    def _lines(self, positions: NDArray[np.intp]) -> NDArray[Any]:
+    def _lines(self, positions: Indices) -> NDArray[Any]:
         cells, n_items = (self._path, self._dtype, self._offset), self.shape[int(self.by_rows)]
         return in_memory.read_lines(*cells, n_items, positions, self._what)
 

@@ -12,14 +12,14 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Floats, Table, TextCoder
+from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
@@ -76,7 +76,7 @@ class BedTable(Table):
         bed.check(samples.name, variants.name)
         self._read = bed.read
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return the dosages of variants, each a row of the result."""
         return self._read(positions)
 
@@ -122,7 +122,7 @@ class PgenTable(BedTable):
         with formats.reading(self._path, "a .pgen file", remedy, *how), self._lock:
             yield  # a reader does one thing at a time
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return the dosages of variants, each a row of the result."""
         dosages = np.empty((len(positions), self.shape[0]), np.float32)
         with self._reading():

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Indices, Ints, Reals
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
+from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 
@@ -353,14 +354,14 @@ class Matrix(Table):
         with _LOCK:
             self._node.file.close()
 
-    def _lines(self, first: int, stop: int) -> Floats:
+    def _lines(self, first: int, stop: int) -> Reals:
         """Return lines first .. stop - 1: rows if ``by_rows``, else columns."""
         with _reading(self._what):
             is_first = self.by_rows != self._turned
             cells = self._node[first:stop] if is_first else self._node[:, first:stop].T
         return self._decoder.numbers(cells)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
         return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
@@ -410,7 +411,7 @@ class SparseMatrix(Matrix):
             self.work_nbytes += 80 * _TOGETHER
             self._hold(40 * n_columns)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
         with _LOCK:
             if not self._is_turned:
@@ -418,7 +419,7 @@ class SparseMatrix(Matrix):
                 self._is_turned = True
         return super().read(positions, pool)
 
-    def _lines(self, first: int, stop: int) -> Floats:
+    def _lines(self, first: int, stop: int) -> Reals:
         n_rows, ends = self.shape[0], self._ends[first : stop + 1]
         dense = np.zeros((stop - first) * n_rows, self._data.dtype)
         for start in range(int(ends[0]), int(ends[-1]), _TOGETHER):
@@ -435,10 +436,10 @@ class SparseMatrix(Matrix):
             np.add.at(dense, places, found)  # cells written twice are summed, as SciPy does
         return in_memory.as_floats(dense.reshape(stop - first, n_rows), self._what)
 
-    def _places(self, start: int, end: int, n_items: int) -> NDArray[np.int64]:
+    def _places(self, start: int, end: int, n_items: int) -> Ints:
         """Return where cells start .. end - 1 stand in their lines."""
         with _reading(self._what):
-            places: NDArray[np.int64] = self._indices[start:end].astype(np.int64)
+            places: Ints = self._indices[start:end].astype(np.int64)
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_items:
             found = f"{places.min()} to {places.max()}"
             raise _bad(self._what, f"indices below {n_items:,}", found)

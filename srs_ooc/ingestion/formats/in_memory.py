@@ -15,11 +15,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Bools, Floats, Indices, Reals
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import NAMED, Floats, Items, Table, TextCoder
+from srs_ooc.ingestion.formats import NAMED, Items, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -51,7 +52,7 @@ def check_dtype(dtype: np.dtype[Any], what: str) -> None:
         )
 
 
-def as_floats(array: NDArray[Any], what: str) -> Floats:
+def as_floats(array: NDArray[Any], what: str) -> Reals:
     """Return an array as C-contiguous float32 where that holds all of its dtype, else float64.
 
     Raises
@@ -61,7 +62,7 @@ def as_floats(array: NDArray[Any], what: str) -> Floats:
     """
     check_dtype(array.dtype, what)
     dtype = np.float32 if is_narrow(array.dtype) else np.float64
-    wide: Floats = np.ascontiguousarray(array, dtype=dtype)
+    wide: Reals = np.ascontiguousarray(array, dtype=dtype)
     is_long = array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size > 0
     if is_long and abs(found := max(int(array.min()), int(array.max()), key=abs)) > EXACT:
         raise too_large(found, what)
@@ -140,7 +141,7 @@ class Decoder:
         kinds = {term.dtype.type for term in self._terms.values()}
         return np.dtype(np.float32 if is_safe and kinds == {np.float32} else np.float64)
 
-    def numbers(self, cells: NDArray[Any]) -> Floats:
+    def numbers(self, cells: NDArray[Any]) -> Reals:
         """Return what stored cells stand for, NaN where missing; ``cells`` are written over."""
         cells, gone = cells.astype(self._stored, copy=False), np.zeros((), np.bool_)
         for mark in self._marks:
@@ -214,12 +215,7 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
 
 
 def read_lines(
-    path: Path,
-    dtype: np.dtype[Any],
-    offset: int,
-    n_items: int,
-    positions: NDArray[np.intp],
-    what: str,
+    path: Path, dtype: np.dtype[Any], offset: int, n_items: int, positions: Indices, what: str
 ) -> NDArray[Any]:
     """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
 
@@ -494,7 +490,7 @@ class ArrayTable(Table):
         self._what = what
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
         cells = self._array[:, positions].T
         if not isinstance(cells, np.ma.MaskedArray):
@@ -546,7 +542,7 @@ class SparseTable(Table):
         self._columns.sum_duplicates()  # a column takes no more memory than its cells
         self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
         return as_floats(self._columns[:, positions].toarray(order="F").T, self._what)
 
@@ -584,8 +580,8 @@ class FrameTable(Table):
     """
 
     names: list[str]
-    text_columns: NDArray[np.bool_]
-    narrow: NDArray[np.bool_]
+    text_columns: Bools
+    narrow: Bools
 
     def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
         self.format = self._library = str(frame_library(frame))
@@ -606,7 +602,7 @@ class FrameTable(Table):
         self.names, self._kinds = list(map(str, names)), list(kinds)
         self.text_columns, self.narrow, self._others = kinds_of(self._kinds)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
         refuse_others(self._what, self.names, self._others, positions, self._library)
         out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
@@ -667,7 +663,7 @@ _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
-def kinds_of(kinds: Iterable[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, str]]:
+def kinds_of(kinds: Iterable[Any]) -> tuple[Bools, Bools, dict[int, str]]:
     """Tell what dtypes of pandas, polars or Arrow are, of each column.
 
     Returns
@@ -710,7 +706,7 @@ _CHANGED = {"pandas": "df[{0!r}] = {1}", "polars": "df = df.with_columns({1})",
 
 
 def refuse_others(
-    what: str, names: Sequence[str], found: Mapping[int, str], asked: NDArray[np.intp], library: str
+    what: str, names: Sequence[str], found: Mapping[int, str], asked: Indices, library: str
 ) -> None:
     """Refuse those columns asked for whose dtypes were ``found`` to be of another kind.
 
@@ -734,9 +730,7 @@ def refuse_others(
     raise no_features((said, "Or leave such columns out with --ignore."))
 
 
-def read_column(
-    line: NDArray[np.float64], column: Any, pool: TextCoder, what: str, *, is_text: bool
-) -> None:
+def read_column(line: Floats, column: Any, pool: TextCoder, what: str, *, is_text: bool) -> None:
     """Fill ``line`` with a column's numbers, or with the numbers of its texts in ``pool``.
 
     Raises
@@ -753,9 +747,7 @@ def read_column(
         line[...] = column_numbers(column, what)
 
 
-def text_numbers(
-    items: list[Any], pool: TextCoder, what: str, first_row: int
-) -> NDArray[np.float64]:
+def text_numbers(items: list[Any], pool: TextCoder, what: str, first_row: int) -> Floats:
     """Return the numbers in ``pool`` of items as texts; NaN where one is missing or empty.
 
     ``what`` and the rows from ``first_row`` on are for messages.
@@ -780,7 +772,7 @@ def text_numbers(
     return out
 
 
-def column_numbers(column: Any, what: str) -> Floats:
+def column_numbers(column: Any, what: str) -> Reals:
     """Return a pandas, polars or Arrow column of numbers as float64, NaN where it is null."""
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
@@ -810,7 +802,7 @@ _PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "bool
 """NumPy's dtypes for those of pandas that are called otherwise."""
 
 
-def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
+def _object_numbers(column: Any, what: str) -> Floats:
     """Return a column of objects, each of which is a number or missing, as float64."""
     out = np.full(len(column), np.nan)
     start = 0

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import Floats, Items, Table, TextCoder, hdf5, in_memory
+from srs_ooc.ingestion.formats import Items, Table, TextCoder, hdf5, in_memory
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.store.manifest import ATTRIBUTE
 from srs_ooc.store.objects import Objects
@@ -153,12 +154,7 @@ class ZarrTable(Table):
     held: tuple[Lease, ...] = ()
 
     def __init__(
-        self,
-        cells: _Cells,
-        arrays: Mapping[str, _Cells],
-        file: File,
-        *,
-        by_feature: bool,
+        self, cells: _Cells, arrays: Mapping[str, _Cells], file: File, *, by_feature: bool
     ) -> None:
         self._cells, self._what, self._by_feature = cells, cells.what, by_feature
         self._check()
@@ -254,7 +250,7 @@ class ZarrTable(Table):
             self._band = first, np.ascontiguousarray(tile.T)
         return self._band[1]
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         if not self.by_rows:
             with _LOCK:
@@ -269,7 +265,7 @@ class ZarrTable(Table):
             parts = [self._rows(at)[max(0, first - at) : stop - at] for at in bands]
         return self._numbers(np.concatenate(parts))
 
-    def _numbers(self, lines: NDArray[Any]) -> Floats:
+    def _numbers(self, lines: NDArray[Any]) -> Reals:
         return self._cells.decoder.numbers(lines)
 
 
@@ -369,8 +365,7 @@ class VcfZarrTable(ZarrTable):
         self.default_ids = _SAMPLES
         ids, n = known.get("variant_id"), self.shape[1]
         self.names: Collection[str] = formats.distinct_names(
-            lambda: ids.items() if ids else repeat(".", n),
-            lambda: _by_place(known, n, self._what),
+            lambda: ids.items() if ids else repeat(".", n), lambda: _by_place(known, n, self._what)
         )
         self.opening = (Lease("variant ids compared", formats.FINDING_REPEATED * self.shape[1]),)
         self.held = (Lease("which variant ids repeat", formats.REPEATED * self.shape[1]),)
@@ -381,7 +376,7 @@ class VcfZarrTable(ZarrTable):
         dosages[(alleles == -1).any(axis=2) | (alleles < 0).all(axis=2)] = -1
         return dosages
 
-    def _numbers(self, lines: NDArray[Any]) -> Floats:
+    def _numbers(self, lines: NDArray[Any]) -> Reals:
         return np.where(lines < 0, np.nan, lines.astype(np.float64))
 
 

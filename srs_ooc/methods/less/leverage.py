@@ -4,7 +4,6 @@ They are computed in streaming passes over a table that does not fit in memory.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 
@@ -57,8 +56,8 @@ class Leverage:
         ... and sigma_i^2, largest first; fewer where others are 0.
     """
 
-    vectors: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    vectors: core.Floats
+    squares: core.Floats
 
     def __init__(
         self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
@@ -66,9 +65,9 @@ class Leverage:
         self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
         self._rank, self._center = min(rank, n_rows), center
         self.n_passes = 2
-        self._gram: NDArray[np.float64] | None = None
-        self._found: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-        self._scores: NDArray[np.float64] = np.zeros(0)
+        self._gram: core.Floats | None = None
+        self._found: tuple[core.Floats, core.Floats] | None = None
+        self._scores: core.Floats = np.zeros(0)
 
     @property
     def nbytes(self) -> int:
@@ -108,19 +107,19 @@ class Leverage:
             self._gram = None
             self._begin_scoring(*found)
 
-    def _begin_scoring(self, vectors: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+    def _begin_scoring(self, vectors: core.Floats, squares: core.Floats) -> None:
         """Score from the next pass on, by vectors u_i (r, n_rows) and sigma_i^2."""
         self.vectors, self.squares = vectors, squares
         scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
         self._found = np.rint(np.ldexp(vectors, VECTOR_BITS)).T, scales
         self._scores = np.zeros(self._n_columns)
 
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> core.Floats:
         """Return the leverage scores; they sum to 1 unless all columns are constant."""
         return self._scores
 
 
-def center_both(gram: NDArray[np.float64]) -> None:
+def center_both(gram: core.Floats) -> None:
     """Make A A' in place that of A with its columns' means taken off."""
     means = gram.mean(axis=0)
     gram -= means
@@ -179,8 +178,8 @@ class SketchedLeverage(Leverage):
         self._width = min(self._rank + MORE, n_rows)
         self.n_passes = power_passes + 3
         self._pass = 0
-        self._basis: NDArray[np.float64] | None = None
-        self._sums: NDArray[np.float64] = np.zeros((0, 0))
+        self._basis: core.Floats | None = None
+        self._sums: core.Floats = np.zeros((0, 0))
 
     @property
     def nbytes(self) -> int:
@@ -222,7 +221,7 @@ class SketchedLeverage(Leverage):
         self._basis = None
 
 
-def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float64]:
+def _signs(key: int, first: int, n_columns: int, width: int) -> core.Floats:
     """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
     numbers, shifts = np.arange(first, first + n_columns), np.arange(64, dtype=np.uint64)
     words = [
@@ -233,7 +232,7 @@ def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float
     return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
 
 
-def _rounded(products: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded(products: core.Floats) -> core.Floats:
     """Return products with vectors in units of 1, few enough bits for their own to sum exactly."""
     return np.ldexp(np.rint(np.ldexp(products, _PRODUCT_BITS - VECTOR_BITS)), -_PRODUCT_BITS)
 
@@ -256,7 +255,7 @@ class SquaredNorm:
 
     def __init__(self, n_rows: int, n_columns: int, *, center: bool) -> None:
         self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
-        self._scores: NDArray[np.float64] = np.zeros(0)
+        self._scores: core.Floats = np.zeros(0)
 
     @property
     def nbytes(self) -> int:
@@ -276,6 +275,6 @@ class SquaredNorm:
     def end_pass(self) -> None:
         """There is nothing to do."""
 
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> core.Floats:
         """Return the squared norms."""
         return self._scores

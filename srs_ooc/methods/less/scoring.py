@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.less.less import LEVERAGE, ScoreParams
@@ -90,7 +89,7 @@ def score_table(
     return _records(names.__getitem__, by_source)
 
 
-def _records(name_of: Callable[[int], str], scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:
+def _records(name_of: Callable[[int], str], scores: core.Floats) -> Iterator[ScoreRecord]:
     total = float(scores.sum())
     for rank, position in enumerate(np.argsort(-scores, kind="stable"), 1):
         score = float(scores[position])
@@ -120,8 +119,8 @@ class Components:
         Whether they are of the rows' whole Gram matrix, not of a random sketch.
     """
 
-    scores: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    scores: core.Floats
+    shares: core.Floats
     n_features: int
     is_exact: bool
 
@@ -192,7 +191,7 @@ def _check_enough(k: int, most: int, why: str) -> None:
         )
 
 
-def _standardised(columns: core.ScoredColumns) -> NDArray[np.float64]:
+def _standardised(columns: core.ScoredColumns) -> core.Floats:
     """Return columns of mean 0 and length 1; constant ones are 0."""
     some = columns.astype(np.float64)
     some -= some.mean(axis=1)[:, None]

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 
@@ -65,7 +64,7 @@ class EdgeStore:
         at_end = self.n_done % self._shard_targets == 0
         return at_end and self.n_done > self.committed.iteration
 
-    def add(self, weights: NDArray[np.float64]) -> None:
+    def add(self, weights: core.Floats) -> None:
         """Take the weights of the next target, float64 (n_regulators,)."""
         self._shard[self.n_done % self._shard_targets] = weights
         self.n_done += 1
@@ -97,13 +96,13 @@ class EdgeStore:
         self.committed = self._before.later(self.n_done, 0, self._begun)
         self._next_commit = core.commit_due(self._ledger.commit(self.committed, parts))
 
-    def shards(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def shards(self) -> Iterator[tuple[int, core.Floats]]:
         """Yield (first target, weights of some, float64 (n, n_regulators)) of all that are done."""
         for first in range(0, self.committed.iteration, self._shard_targets):
             n_here = min(self._shard_targets, self.committed.iteration - first)
             yield first, self._read(first // self._shard_targets, n_here)
 
-    def _read(self, number: int, n_here: int) -> NDArray[np.float64]:
+    def _read(self, number: int, n_here: int) -> core.Floats:
         arrays = self._ledger.read_arrays(_name(number))
         if arrays is None or arrays["weights"].shape != (n_here, self.n_regulators):
             found = "none" if arrays is None else f"some of shape {arrays['weights'].shape}"
@@ -172,7 +171,7 @@ MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
 
 def find_variables(
     store: core.Store, files: list[core.SideFile | None], spare_nbytes: int
-) -> list[NDArray[np.uint32]]:
+) -> list[core.Uints32]:
     """Find regulators and targets: the features that two files name, or all of them.
 
     Returns
@@ -201,14 +200,14 @@ def find_variables(
     return named
 
 
-def _stored(store: core.Store, file: core.SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
+def _stored(store: core.Store, file: core.SideFile | None, spare_nbytes: int) -> core.Uints32:
     if file is None:
         return np.arange(store.n_features, dtype=np.uint32)
     return np.flatnonzero(file.stored_in(store, spare_nbytes)).astype(np.uint32)
 
 
 def equal_columns(
-    source: core.ColumnSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
+    source: core.ColumnSource, regulators: core.Uints32, targets: core.Uints32
 ) -> tuple[int, list[tuple[int, int]]]:
     """Find regulators whose codes equal a target's: to a tree they are the target itself.
 
@@ -237,7 +236,7 @@ def equal_columns(
     return len(first) + sum(1 for _ in pairs), first
 
 
-def _hashes(source: core.ColumnSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
+def _hashes(source: core.ColumnSource, features: core.Uints32) -> Iterable[tuple[int, bytes]]:
     manifest = source.columns.manifest
     n_rows = manifest.n_rows if source.rows is None else len(source.rows)
     block = core.Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)
@@ -347,12 +346,12 @@ def _arrow(file: Path) -> tuple[Any, Any]:
 
 FEWEST_EDGES, EDGE_NBYTES = 1 << 16, 120
 """Edges that are put in order together at least, and the bytes of one: held, read and ordered."""
-Shards = Callable[[], Iterator[tuple[int, NDArray[np.float64]]]]
+Shards = Callable[[], Iterator[tuple[int, core.Floats]]]
 
 
 def ranked(
     shards: Shards, n_together: int, top: int | None = None
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+) -> Iterator[tuple[core.Floats, core.Ints]]:
     """Yield all edges of a weight above 0, the heaviest first, some at a time.
 
     The weights are read once for every ``n_together`` edges: what is yielded is the same.
@@ -386,9 +385,7 @@ def ranked(
         n_left = None if n_left is None else n_left - count
 
 
-def _next(
-    shards: Shards, count: int, last: tuple[float, int]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _next(shards: Shards, count: int, last: tuple[float, int]) -> tuple[core.Floats, core.Ints]:
     """Return the ``count`` edges that follow ``last``; what is held is twice as many at most."""
     held, at, least = np.zeros(0), np.zeros(0, np.int64), 0.0
     for first, weights in shards():

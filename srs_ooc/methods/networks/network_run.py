@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.networks.edges import (
@@ -317,7 +316,7 @@ class NetworkTask:
             "rows": core.digest(self.rows, "rows"),
         }
 
-    def values_of(self, targets: NDArray[np.uint32]) -> Targets:
+    def values_of(self, targets: core.Uints32) -> Targets:
         """Yield targets, ascending, with their values on the rows trained on; NaN where missing.
 
         Of a store that keeps no values, a code stands for the middle of its range.
@@ -363,8 +362,8 @@ class NetworkJob(core.Job):
 
     params: EdgeParams
     shape: core.TrainingShape
-    regulators: NDArray[np.uint32]
-    rows: NDArray[np.int32] | None
+    regulators: core.Uints32
+    rows: core.Ints32 | None
     label = "network"
 
     @classmethod
@@ -447,7 +446,7 @@ def estimate(
     return found[0], n_left, *found[1:]
 
 
-def _tried(task: NetworkTask, varying: NDArray[np.uint32]) -> Targets:
+def _tried(task: NetworkTask, varying: core.Uints32) -> Targets:
     """Yield targets with their values, in an order fixed by the seed, over and over again.
 
     Those without regulators, or whose values do not differ in the rows trained on, are left out.

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.held_out import Truth, make_folds
@@ -220,7 +219,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
         return n_models, growing, n_steps, stepping, sampler.epoch, n_renewed
 
-    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> core.Floats:
         """Return the probability with which models had best be given each regulator.
 
         That of the epoch with the lowest loss on the validation rows.
@@ -257,7 +256,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return self.learning(ParametricRandomSubspace, context, columns)
 
     def learning(
-        self, kind: type[Learning], context: EdgeContext, columns: NDArray[np.int32]
+        self, kind: type[Learning], context: EdgeContext, columns: core.Ints32
     ) -> tuple[Learning, Fit]:
         """Return what learns of a target, a sampler of a ``kind``, and what grows its models.
 
@@ -318,7 +317,7 @@ class JointTarget(ParametricRandomSubspace):
     """
 
     worth = loss = 0.0
-    places: NDArray[np.int32]
+    places: core.Ints32
     fit: Fit
 
     @property
@@ -332,7 +331,7 @@ class JointTarget(ParametricRandomSubspace):
             number = self._first + self._n_grown
             self.absorb(number, self.fit(block, number, self.propose(number, 0)))
 
-    def penalise(self, slopes: NDArray[np.float64]) -> None:
+    def penalise(self, slopes: core.Floats) -> None:
         """Take the derivative of the joint penalty for the next step, float64 (p,)."""
         self._penalty = slopes + self._sparsity
 
@@ -386,7 +385,7 @@ class JointDescent:
         if self.targets[0].begins_epoch:
             self._end_epoch()
 
-    def _norms(self) -> NDArray[np.float64]:
+    def _norms(self) -> core.Floats:
         squares = np.zeros(self._n_regulators)
         for target in self.targets:
             squares[target.places] += target.beta * target.beta

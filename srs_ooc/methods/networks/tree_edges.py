@@ -7,7 +7,6 @@ GENIE3 (Huynh-Thu, Irrthum, Wehenkel and Geurts 2010) grows forests, Sequential 
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.networks.weighing import TREES_AT_ONCE, EdgeContext, EdgeParams, trees_option
@@ -87,7 +86,7 @@ class ForestParams(EdgeParams):
         fewer = "" if self.max_features == "sqrt" else "--k sqrt, "
         return f"{fewer}{super().shorter}"
 
-    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> core.Floats:
         """Return the weight of each regulator by its importance in a forest for the target.
 
         The mean over the trees of the decreases in variance at the splits on a regulator, each
@@ -156,7 +155,7 @@ class SubspaceParams(core.ProbeJudge, EdgeParams):
                 f"target, found {self.subspace_size}. Choose a smaller one."
             )
 
-    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> core.Floats:
         """Return the weight of each regulator by a run of its own over them.
 
         The score that runs rank by, as a share of the target's variance: the decreases in variance

@@ -13,23 +13,18 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
-from srs_ooc.methods.networks.edges import (
-    EdgeStore,
-)
+from srs_ooc.methods.networks.edges import EdgeStore
 
 T = TypeVar("T")
-Targets = Iterator[tuple[int, NDArray[np.float64]]]
+Targets = Iterator[tuple[int, core.Floats]]
 """Targets, by their stored positions, each with its values, float64 (n_rows,)."""
 
 # What each target says of the rows: the response of its regression.
 
 
-def training_rows(
-    values: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> core.TrainingRows | None:
+def training_rows(values: core.Floats, weights: core.Floats | None) -> core.TrainingRows | None:
     """Return the rows of a target's regression; None where its values do not differ.
 
     Rows whose value is missing or infinite are left out of it.
@@ -118,7 +113,7 @@ class EdgeParams(core.Params):
     grown = "trees"
     """What a target has :attr:`trees` of, where it is measured by fewer of them."""
 
-    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> core.Floats:
         """Return the weight of the edge from each regulator to the target, from 0 on.
 
         float64 (n_regulators,). Several threads call it, each with its own context.
@@ -295,7 +290,7 @@ class EdgeScorer:
         params: EdgeParams,
         store: core.Store,
         source: core.ColumnSource,
-        regulators: NDArray[np.uint32],
+        regulators: core.Uints32,
         n_workers: int,
     ) -> None:
         self.params, self.source, self.regulators = params, source, regulators
@@ -313,7 +308,7 @@ class EdgeScorer:
         self,
         block: core.Block,
         target: int,
-        values: NDArray[np.float64],
+        values: core.Floats,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> EdgeContext | None:
         """Return what a target is worked on with; None if its values, or it alone, say nothing."""
@@ -326,7 +321,7 @@ class EdgeScorer:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
         with core.taken(self.blocks) as block:
 
-            def one(number: int, target: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+            def one(number: int, target: tuple[int, core.Floats]) -> core.Floats:
                 out = np.zeros(len(self.regulators))
                 context = self.context(block, *target, partial(tell, number, 0))
                 if context is not None:
@@ -338,7 +333,7 @@ class EdgeScorer:
     def tried(self, work: Callable[[EdgeContext], T], targets: Targets, n_workers: int) -> list[T]:
         """Return what ``work`` says of the next targets, each on its own worker."""
 
-        def one(target: int, values: NDArray[np.float64]) -> T:
+        def one(target: int, values: core.Floats) -> T:
             with core.taken(self.blocks) as block:
                 context = self.context(block, target, values)
                 assert context is not None, "targets that are tried vary"

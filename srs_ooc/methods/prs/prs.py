@@ -10,7 +10,6 @@ from math import ceil, sqrt
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.held_out import SCREEN_NBYTES, Folds, HeldOutMethod, HeldOutParams, Truth
@@ -72,9 +71,9 @@ class ParametricRandomSubspace(core.Sampler):
         n_features: int,
         capacity: int,
         key: int,
-        candidates: NDArray[np.uint32] | None = None,
+        candidates: core.Uints32 | None = None,
         *,
-        grid: NDArray[np.int64] | None = None,
+        grid: core.Ints | None = None,
         smoothness: float = 0.0,
         score: str = "score",
     ) -> None:
@@ -91,7 +90,7 @@ class ParametricRandomSubspace(core.Sampler):
         first = np.full(n_features, inclusion)
         self.beta = prs_math.feasible(first, self._may, self._largest_mean, inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
-        self._ratios: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
+        self._ratios: tuple[core.Floats, tuple[float, core.Floats]] | None = None
         self._moments, self._powers = np.zeros((2, n_features)), (1.0, 1.0)
         n_votes = self.n_folds * params.models * folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
@@ -99,7 +98,7 @@ class ParametricRandomSubspace(core.Sampler):
         self._stepped, self._drawn, self._bettered = (
             np.ones(core.n_pages(n_features), np.bool_) for _ in range(3)
         )
-        self._penalty: float | NDArray[np.float64] = self._sparsity
+        self._penalty: float | core.Floats = self._sparsity
         self._first_deal, self._grid, self._smoothness = folds, grid, smoothness
         self._score = score
         self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
@@ -157,11 +156,11 @@ class ParametricRandomSubspace(core.Sampler):
         if self.phase == GROWING and self._n_grown == self.n_wanted:
             self.phase = LEARNING
 
-    def _votes_of(self, fold: int) -> NDArray[np.float32]:
+    def _votes_of(self, fold: int) -> core.Floats32:
         """Return the votes of a fold's models, (T, n_predicted); a view."""
         n_models, most = self._n_models, self._folds.most_predicted
         votes = self._votes.reshape(self.n_folds, n_models, most)
-        of_fold: NDArray[np.float32] = votes[fold, :, : len(self._folds.splits[fold].predicted)]
+        of_fold: core.Floats32 = votes[fold, :, : len(self._folds.splits[fold].predicted)]
         return of_fold
 
     def step(self) -> bool:
@@ -175,7 +174,7 @@ class ParametricRandomSubspace(core.Sampler):
             self._end_epoch()
         return True
 
-    def _weights(self, fold: int, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _weights(self, fold: int, beta: core.Floats) -> core.Floats:
         """Return ``w_t`` of a fold's models under ``beta``; what all folds share, computed once.
 
         ``beta`` does not change in place before the ratios are forgotten.
@@ -204,14 +203,14 @@ class ParametricRandomSubspace(core.Sampler):
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
 
-    def _bounded(self, fold: int, change: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _bounded(self, fold: int, change: core.Floats) -> core.Floats:
         """Return beta less the change, shortened so that the fold's models keep their worth."""
 
-        def taken(change: NDArray[np.float64]) -> NDArray[np.float64]:
+        def taken(change: core.Floats) -> core.Floats:
             bounds = self._largest_mean, 1.0 / self._n_models
             return prs_math.feasible(self.beta - change, self._may, *bounds)
 
-        def keeps(beta: NDArray[np.float64]) -> bool:
+        def keeps(beta: core.Floats) -> bool:
             worth = prs_math.effective_number(self._weights(fold, beta))
             return worth >= prs_math.BOUND * self._wanted_worth
 
@@ -250,7 +249,7 @@ class ParametricRandomSubspace(core.Sampler):
         self.best[:] = self.beta
         self._bettered[:] = True
 
-    def _draw_anew(self, phase: str, probabilities: NDArray[np.float64]) -> None:
+    def _draw_anew(self, phase: str, probabilities: core.Floats) -> None:
         self._first += self._n_grown
         self._n_grown, self.phase = 0, phase
         self.n_drawn += 1

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 
@@ -24,11 +23,8 @@ _MOST_HALVINGS = 30
 
 
 def adam_step(
-    gradient: NDArray[np.float64],
-    moments: NDArray[np.float64],
-    powers: tuple[float, float],
-    rate: float,
-) -> tuple[NDArray[np.float64], tuple[float, float]]:
+    gradient: core.Floats, moments: core.Floats, powers: tuple[float, float], rate: float
+) -> tuple[core.Floats, tuple[float, float]]:
     """Take a gradient in; return what is to be taken from beta, and the powers after it.
 
     Parameters
@@ -59,11 +55,11 @@ def adam_step(
 
 
 def shortened(
-    beta: NDArray[np.float64],
-    change: NDArray[np.float64],
-    taken: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    keeps: Callable[[NDArray[np.float64]], bool],
-) -> NDArray[np.float64]:
+    beta: core.Floats,
+    change: core.Floats,
+    taken: Callable[[core.Floats], core.Floats],
+    keeps: Callable[[core.Floats], bool],
+) -> core.Floats:
     """Return where a change of beta leads, halved until it keeps the models' worth; or beta.
 
     A step is computed from the very subsets that it weighs anew, so it moves their weights
@@ -89,15 +85,15 @@ def shortened(
     return beta
 
 
-def projected(beta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+def projected(beta: core.Floats, gradient: core.Floats) -> core.Floats:
     """Return the gradient without what points out of [0, 1]: there beta cannot go."""
     outward = ((beta <= 0.0) & (gradient > 0.0)) | ((beta >= 1.0) & (gradient < 0.0))
     return np.where(outward, 0.0, gradient)
 
 
 def feasible(
-    beta: NDArray[np.float64], candidates: NDArray[np.bool_] | None, largest: float, least: float
-) -> NDArray[np.float64]:
+    beta: core.Floats, candidates: core.Bools | None, largest: float, least: float
+) -> core.Floats:
     """Return the nearest probabilities whose sum is at most ``largest``.
 
     Parameters
@@ -124,7 +120,7 @@ def feasible(
     return beta
 
 
-def _shifted(beta: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
+def _shifted(beta: core.Floats, largest: float) -> core.Floats:
     """Return the projection on the numbers from 0 to 1 with a sum of ``largest``: all less one."""
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
@@ -148,14 +144,12 @@ _LEAST_RATIO = 2.0**-200
 _PIECE = 1 << 16
 
 
-Subsets = Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]]
+Subsets = Iterable[tuple[core.Uints32, core.Ints]]
 """T subsets in pieces, each subset whole in one: their features, ascending within a subset, and the
 number of the subset that each is in, ascending."""
 
 
-def log_ratios(
-    beta: NDArray[np.float64], alpha: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def log_ratios(beta: core.Floats, alpha: core.Floats) -> tuple[float, core.Floats]:
     """Return what ``log w_t`` is a sum of.
 
     Returns
@@ -175,13 +169,11 @@ def log_ratios(
     return total, terms
 
 
-def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_ratio(above: core.Floats, below: core.Floats) -> core.Floats:
     return core.numerics.logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
 
 
-def weights_by(
-    subsets: Subsets, n_subsets: int, ratios: tuple[float, NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def weights_by(subsets: Subsets, n_subsets: int, ratios: tuple[float, core.Floats]) -> core.Floats:
     """Return ``w_t``, at most 1e50, from :func:`log_ratios`; float64 (n_subsets,)."""
     total, terms = ratios
     sums = np.zeros(n_subsets)
@@ -190,7 +182,7 @@ def weights_by(
     return np.minimum(core.numerics.powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
 
 
-def effective_number(weights: NDArray[np.float64]) -> float:
+def effective_number(weights: core.Floats) -> float:
     """Return how many equally weighted models the weights are worth (Eq. 16)."""
     squares = float((weights * weights).sum())
     total = float(weights.sum())
@@ -198,11 +190,8 @@ def effective_number(weights: NDArray[np.float64]) -> float:
 
 
 def gradient(
-    subsets: Subsets,
-    beta: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    subsets: Subsets, beta: core.Floats, weights: core.Floats, slopes: core.Floats
+) -> core.Floats:
     """Return the gradient of the loss by beta (Eqs. 9, 12 and 15), in O(members + p).
 
     Eq. 15 needs no array of rows by models by features. With ``a_t`` the sum over rows of the
@@ -280,15 +269,15 @@ class BernoulliSubsets:
     """
 
     def __init__(
-        self, alpha: NDArray[np.float64], key: int, n_models: int, capacity: int, n_folds: int
+        self, alpha: core.Floats, key: int, n_models: int, capacity: int, n_folds: int
     ) -> None:
         self._alpha, self._key = alpha, key
         self._n_models, self._capacity = n_models, capacity
-        self._stored: dict[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] | None = None
+        self._stored: dict[int, tuple[core.Uints32, core.Ints]] | None = None
         if n_folds * n_models * capacity <= STORED:
             self._stored = {}
 
-    def draw(self, fold: int, t: int) -> NDArray[np.uint32]:
+    def draw(self, fold: int, t: int) -> core.Uints32:
         """Return the features of one subset, ascending."""
         if self._stored is None:
             return self._drawn(fold, t)
@@ -296,7 +285,7 @@ class BernoulliSubsets:
         first, last = np.searchsorted(owners, (t, t + 1))
         return features[first:last]
 
-    def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
+    def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> core.Uints32:
         key = core.derive(core.derive(self._key, fold), t)
         for attempt in range(first_attempt, _MOST_DRAWS):
             (features,) = self._draw([core.derive(key, attempt)])
@@ -304,9 +293,9 @@ class BernoulliSubsets:
                 return features
         return features[: self._capacity]  # only where the probabilities are out of bounds
 
-    def _draw(self, keys: list[int]) -> list[NDArray[np.uint32]]:
+    def _draw(self, keys: list[int]) -> list[core.Uints32]:
         """Return the subset of each key."""
-        found: list[list[NDArray[np.intp]]] = [[] for _ in keys]
+        found: list[list[core.Indices]] = [[] for _ in keys]
         each = np.array(keys, np.uint64)[:, None]
         for start in range(0, len(self._alpha), _PIECE):
             alpha = self._alpha[start : start + _PIECE]
@@ -316,7 +305,7 @@ class BernoulliSubsets:
                 own.append(start + np.flatnonzero(is_held))
         return [np.concatenate(own).astype(np.uint32) for own in found]
 
-    def of_fold(self, fold: int) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+    def of_fold(self, fold: int) -> Iterator[tuple[core.Uints32, core.Ints]]:
         """Yield the subsets of a fold, in pieces; see :data:`Subsets`."""
         if self._stored is not None:
             if fold not in self._stored:
@@ -327,7 +316,7 @@ class BernoulliSubsets:
             features = self._drawn(fold, t)
             yield features, np.full(len(features), t, np.int64)
 
-    def _draw_fold(self, fold: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def _draw_fold(self, fold: int) -> tuple[core.Uints32, core.Ints]:
         """Draw all subsets of a fold, as many together as a piece has room for."""
         key, found = core.derive(self._key, fold), []
         together = max(1, _PIECE // len(self._alpha))
@@ -366,10 +355,8 @@ def _is_number(part: str) -> bool:
 
 
 def grid_of(
-    size: tuple[int, int],
-    offered: NDArray[np.integer[Any]],
-    positions: NDArray[np.integer[Any]] | None,
-) -> NDArray[np.int64]:
+    size: tuple[int, int], offered: core.Integers, positions: core.Integers | None
+) -> core.Ints:
     """Return the feature of each pixel; features lie in the order of their table, row by row.
 
     Parameters
@@ -385,16 +372,14 @@ def grid_of(
     return offered[np.argsort(in_table)].astype(np.int64).reshape(size)
 
 
-def roughness(beta: NDArray[np.float64], grid: NDArray[np.int64]) -> float:
+def roughness(beta: core.Floats, grid: core.Ints) -> float:
     """Return the sum of the absolute differences of neighbours on a grid (fused lasso, Eq. 20)."""
     pixels = beta[grid]
     down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
     return float(np.abs(down).sum()) + float(np.abs(right).sum())
 
 
-def roughness_slopes(
-    beta: NDArray[np.float64], grid: NDArray[np.int64], strength: float
-) -> NDArray[np.float64]:
+def roughness_slopes(beta: core.Floats, grid: core.Ints, strength: float) -> core.Floats:
     """Return a subgradient of ``strength`` times that: of equal neighbours it is 0; (p,)."""
     pixels = beta[grid]
     down, right = np.sign(np.diff(pixels, axis=0)), np.sign(np.diff(pixels, axis=1))

@@ -18,8 +18,8 @@ SINGULAR = 1e-10
 _WHOLE_IS_CHEAPER = 8
 """How many products of the whole table take as long as one of a small set's."""
 
-Places = NDArray[np.integer]
-Table = NDArray[np.float64]
+Places = core.Integers
+Table = core.Floats
 
 
 def mean_products(table: Table, sets: core.Candidates) -> Callable[[Places], Table]:
@@ -87,7 +87,7 @@ def of_all(
     return losses
 
 
-def row_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_products(a: core.Floats, b: core.Floats) -> core.Floats:
     """Return the sums over rows of (k, c, n_rows) and (k, d, n_rows); float64 (k, c, d).
 
     By NumPy's own sums, which no BLAS takes in another order.
@@ -101,8 +101,8 @@ def row_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.f
 
 
 def eliminated(
-    moments: NDArray[np.float64], side: NDArray[np.float64], corner: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    moments: core.Floats, side: core.Floats, corner: float
+) -> tuple[core.Floats, core.Floats]:
     """Return the pivots of symmetric matrices M, and ``corner - side' M^-1 side``.
 
     Gaussian elimination without exchanges, of all matrices at once. A pivot is what is left of a
@@ -136,7 +136,7 @@ def eliminated(
     return pivots, work[:, d, d]
 
 
-def solved(matrices: NDArray[np.float64], sides: NDArray[np.float64]) -> NDArray[np.float64]:
+def solved(matrices: core.Floats, sides: core.Floats) -> core.Floats:
     """Return ``M^-1 S`` of positive definite matrices, by Gauss and Jordan without exchanges.
 
     Parameters
@@ -207,13 +207,13 @@ def logistic(table: Table, labels: Places, sets: core.Candidates, each: float) -
     return of_all(sets, of, table, n_rows - 2, n_cells)
 
 
-def _regular(products_of: Callable[[Places], Table], places: Places) -> NDArray[np.intp]:
+def _regular(products_of: Callable[[Places], Table], places: Places) -> core.Indices:
     """Return which sets have columns that do not determine one another."""
     pivots, _ = eliminated(products_of(places), np.zeros(places.shape), 0.0)
     return np.flatnonzero((pivots > SINGULAR).all(axis=1))
 
 
-def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
+def deviances(design: core.Floats, truth: core.Floats) -> core.Floats:
     """Return minus twice the largest log likelihood of k designs; float64 (k,).
 
     Newton's method from the fit of the first column alone, a step halved until the deviance does
@@ -245,8 +245,8 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
 
 
 def _ahead(
-    fits: tuple[Table, Table, Table, Table], going: NDArray[np.intp], some: NDArray[np.bool_]
-) -> tuple[tuple[Table, Table, Table, Table], NDArray[np.intp]]:
+    fits: tuple[Table, Table, Table, Table], going: core.Indices, some: core.Bools
+) -> tuple[tuple[Table, Table, Table, Table], core.Indices]:
     """Return some of the fits that go on, and which they are of all.
 
     Designs, coefficients (k, n_classes - 1, c), log shares and deviances.
@@ -258,8 +258,8 @@ def _ahead(
 
 
 def _said(
-    design: NDArray[np.float64], coefficients: NDArray[np.float64], truth: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    design: core.Floats, coefficients: core.Floats, truth: core.Floats
+) -> tuple[core.Floats, core.Floats]:
     """Return logs of class shares, (k, n_classes, n_rows), and deviances, (k,)."""
     scores = np.zeros((len(design), *truth.shape))
     for column in range(design.shape[1]):
@@ -416,9 +416,7 @@ def least_squares(table: Table, numbers: Table, sets: core.Candidates, each: flo
     return of_all(sets, of, table, n_rows - 2)
 
 
-def _unless_singular(
-    pivots: NDArray[np.float64], found: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _unless_singular(pivots: core.Floats, found: core.Floats) -> core.Floats:
     regular = (pivots > SINGULAR).all(axis=1)
     return np.where(regular, found, np.inf)
 
@@ -460,7 +458,7 @@ def neighbour_ratio(table: Table, labels: Places, sets: core.Candidates) -> Tabl
     return of_all(sets, of, table, largest)
 
 
-def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def divergence(own: core.Floats, other: core.Floats) -> float:
     """Return the divergence of the density of ``other`` rows from that of ``own``.
 
     Not a number where rows coincide so that a distance is 0.
@@ -479,7 +477,7 @@ def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return float(d * apart + core.numerics.log(len(other) / (n_own - 1)))
 
 
-def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def _kth(rows: core.Floats, others: core.Floats, k: int) -> core.Floats:
     """Return the squared distance of each row to the one of ``others`` with k nearer ones."""
     found = np.empty(len(rows))
     step = max(1, LEAST_CELLS // len(others))

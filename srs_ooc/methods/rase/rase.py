@@ -62,8 +62,8 @@ class Votes:
         self,
         truth: Truth,
         n_classes: int,
-        training: NDArray[np.int32],
-        validation: NDArray[np.int32],
+        training: core.Ints32,
+        validation: core.Ints32,
         cutoff: str = HALF,
     ) -> None:
         self._truth, self._n_classes, self._cutoff = truth, n_classes, cutoff
@@ -75,12 +75,12 @@ class Votes:
         self.sums = np.zeros((len(predicted), n_classes))
         self.begin()
 
-    def begin(self, sums: NDArray[np.float64] | float = 0.0, n_models: int = 0) -> None:
+    def begin(self, sums: core.Floats | float = 0.0, n_models: int = 0) -> None:
         """Forget the votes of an earlier round; take back those of so many models, if any."""
         self.sums[:] = sums
         self._n_models = n_models
 
-    def add(self, predictions: NDArray[np.float32]) -> None:
+    def add(self, predictions: core.Floats32) -> None:
         """Count the votes of a model, from its (n_predicted, n_outputs) predictions."""
         self._n_models += 1
         if self._n_classes == 1:
@@ -98,14 +98,14 @@ class Votes:
             return self._truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
         return self._error(self.held_out, cutoff), cutoff
 
-    def _said(self, which: NDArray[np.bool_], cutoff: float) -> NDArray[np.intp]:
+    def _said(self, which: core.Bools, cutoff: float) -> core.Indices:
         if self._n_classes == 2:
-            above: NDArray[np.bool_] = self.sums[which, 1] > cutoff * self._n_models
+            above: core.Bools = self.sums[which, 1] > cutoff * self._n_models
             return above.astype(np.intp)
-        most: NDArray[np.intp] = self.sums[which].argmax(1)
+        most: core.Indices = self.sums[which].argmax(1)
         return most
 
-    def _error(self, which: NDArray[np.bool_], cutoff: float) -> float:
+    def _error(self, which: core.Bools, cutoff: float) -> float:
         rows = self.split.predicted[which]
         weights = self._truth.weights[rows]
         wrong = self._said(which, cutoff) != self._truth.labels[rows]
@@ -173,16 +173,14 @@ class RandomSubspaceEnsemble(core.Sampler):
         self._bettered = np.ones(core.n_pages(context.n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
         self._least = np.inf
-        self._kept: list[NDArray[np.uint32]] = []
-        self.best: list[NDArray[np.uint32]] = []
+        self._kept: list[core.Uints32] = []
+        self.best: list[core.Uints32] = []
         self.losses: list[float | None] = []
         self.best_round, self.cutoff = 0, 0.5
-        self._drawn_by: list[NDArray[np.uint32]] = []
+        self._drawn_by: list[core.Uints32] = []
         self._heavy, self._counts = self._weights_of([])
 
-    def _weights_of(
-        self, kept: list[NDArray[np.uint32]]
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    def _weights_of(self, kept: list[core.Uints32]) -> tuple[core.Uints32, core.Ints32]:
         """Return the features with eta above C0 / log p, and how many kept subspaces hold each.
 
         All others weigh C0 / p; where nothing was kept that is all.
@@ -220,9 +218,7 @@ class RandomSubspaceEnsemble(core.Sampler):
         )
         return core.Subspace(features, candidates)
 
-    def _draw(
-        self, model: int, first: int, count: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def _draw(self, model: int, first: int, count: int) -> tuple[core.Uints32, core.Ints]:
         key = core.derive(core.derive(self._key, self.round), model)
         sizes, weights = (self._params.max_size, self._n_candidates), (self._heavy, self._counts)
         unit, light = 1.0 / self._params.models, float(self._params.floor) / self._n_candidates
@@ -323,7 +319,7 @@ class RandomSubspaceEnsemble(core.Sampler):
         }
         return core.State({self._score_name: core.Pages(self.score, self._bettered)}, arrays, facts)
 
-    def _lists(self) -> dict[str, list[NDArray[np.uint32]]]:
+    def _lists(self) -> dict[str, list[core.Uints32]]:
         return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
 
     def restore(self, saved: core.Saved) -> None:
@@ -563,7 +559,7 @@ def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -
     return max(1, min(n_subspaces, capacity // largest))
 
 
-def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def eta(subspaces: list[core.Uints32]) -> tuple[core.Uints32, core.Ints]:
     """Return the features that some subspaces hold, ascending, and how many hold each."""
     if not subspaces:
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
