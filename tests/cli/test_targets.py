@@ -335,7 +335,10 @@ def test_a_store_without_a_target_gets_some(folder, added, columns):
         (("--id", "ID"), "--target or --covariates that it was not made with, found none"),
         (("--id", "ID", "--target", "a"), "found 'a', which is its own"),
         (("--id", "ID", "--target", "zzz"), "no such column 'zzz' (--target)"),
-        (("--id", "strangers", "--target", "c"), "found none of them among 'r0', 'r1', 'r2', ... Name"),
+        (
+            ("--id", "strangers", "--target", "c"),
+            "found none of them among 'r0', 'r1', 'r2', ... Name",
+        ),
         (("--id", "twice", "--target", "c"), "expected distinct ids in column 'twice', found 'r1'"),
         (("--id", "ID", "--target", "b", "--task", "classification"), "has fewer"),
         (("--id", "ID", "--target", "c", "--task", "regression"), "expected a number"),
