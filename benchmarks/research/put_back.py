@@ -4,9 +4,9 @@
 
 ``put_back.toml`` holds, for each entry under "Fixed" in CHANGELOG.md, a small patch that brings its
 fault back into today's code, or why there can be none. A patch is applied to a copy of the package
-that is installed beside this Python. The tests that it names run on that copy: first as `make test`
-runs them, then as `make test-slow`; where both pass and ``--all`` is given, all of `make test`.
-WORD: only entries with one of these words.
+that is installed beside this Python; one of C++ to the sources, which are compiled. The tests that
+it names run on that copy: first as `make test` runs them, then as `make test-slow`; where both pass
+and ``--all`` is given, all of `make test`. WORD: only entries with one of these words.
 """
 
 import argparse
@@ -38,23 +38,28 @@ AS_IT_IS = Path(srs_ooc.__file__).parents[1]
 
 
 def patched(fault: dict[str, Any], folder: Path) -> None:
-    """Copy the installed package to a folder, with the fault in it.
+    """Put the package with the fault in it in a folder: a copy, compiled where the fault is native.
 
     Raises
     ------
     ValueError
         If what is to be replaced does not stand in its file exactly once.
     """
-    package = folder / "srs_ooc"
-    shutil.copytree(AS_IT_IS / "srs_ooc", package)
+    is_native = any(change["file"].startswith("native/") for change in fault["changes"])
+    source, into = folder / "source", folder / "source" if is_native else folder
+    shutil.copytree((ROOT if is_native else AS_IT_IS) / "srs_ooc", into / "srs_ooc")
     for change in fault["changes"]:
-        file = package / change["file"]
+        file = into / "srs_ooc" / change["file"]
         text = file.read_text(encoding="utf-8")
         if text.count(change["stands"]) != 1:
             raise ValueError(f"{fault['entry']}: {change['file']} has changed: {change['stands']}")
-        new = text.replace(change["stands"], change["put"])
-        compile(new, str(file), "exec")
-        file.write_text(new, encoding="utf-8")
+        file.write_text(text.replace(change["stands"], change["put"]), encoding="utf-8")
+    if is_native:
+        for name in ("CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"):
+            shutil.copy(ROOT / name, source)
+        pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-q"]
+        one_isa = "--config-settings=cmake.define.SRS_ALL_ISAS=OFF"
+        subprocess.run([*pip, one_isa, "--target", folder, source], check=True)
 
 
 def first_failure(folder: Path, tests: list[str], suite: str) -> str | None:
@@ -66,21 +71,18 @@ def first_failure(folder: Path, tests: list[str], suite: str) -> str | None:
         If the tests cannot be run.
     """
     marks, share = SUITES[suite]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(folder),
-        "CI": "true",
-        "SRS_OOC_EXAMPLES": share,
-    }
-    words = ["-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider"]
-    words += ["-x", "-q", "-m", marks, *(ROOT / "tests" / test for test in tests)]
-    command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": f"{folder}", "CI": "true", "SRS_OOC_EXAMPLES": share}
+    command = [sys.executable, "-m", "pytest", "-c", f"{ROOT}/pyproject.toml", f"--rootdir={ROOT}"]
+    command += ["-p", "no:cacheprovider", "-x", "-q", "-m", marks]
+    command += [f"{ROOT}/tests/{test}" for test in tests]
+    with TemporaryDirectory() as empty:
+        how: dict[str, Any] = {"cwd": empty, "env": environment, "capture_output": True}
+        done = subprocess.run(command, text=True, check=False, **how)
     if done.returncode in (PASSED, NONE):
         return None
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed: list[str] = [
+        line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
+    ]
     if not failed:
         raise RuntimeError(f"expected that tests run, found:\n{done.stdout}{done.stderr}")
     return failed[0].partition("tests/")[2].partition(" - ")[0]
