@@ -38,6 +38,10 @@ def _growth_only(request):
 
 ROOMS = {"pins": "pins"}
 """Folders whose tests all have a mark."""
+RARE = {"benchmarks"}
+"""Folders whose slow tests no commit waits for: they are of scripts, not of the package."""
+TIERS = "slow", "campaign"
+"""What cases of a test are beyond the first and the second number of ``few``."""
 STARTERS = {"command", "forked", "subprocess", "multiprocessing"}
 """A file of tests that imports one of these starts processes."""
 
@@ -53,8 +57,11 @@ def pytest_collection_modifyitems(items):
         test = item.path, item.originalname
         cases[test] += 1
         few = item.get_closest_marker("few")
-        if few is not None and cases[test] > few.args[0]:
-            marks.append("slow")
+        most = [] if few is None else few.args
+        marks += [mark for n, mark in zip(most, TIERS, strict=False) if cases[test] > n]
+        is_slow = "slow" in marks or item.get_closest_marker("slow") is not None
+        if is_slow and not RARE.isdisjoint(item.path.parts):
+            marks.append("campaign")
         if getattr(item.function, "is_hypothesis_test", False):
             marks.append("property")
         if STARTERS & imported_by(item.module):

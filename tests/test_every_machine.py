@@ -71,7 +71,7 @@ def test_a_few_runs_end_the_same_on_one_core_of_an_old_processor(tmp_path):
     assert differing(digests(tmp_path / "there", "few", **OTHERS[OLD]), expected) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, 1)
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_method_ends_the_same_as_on(name, here, tmp_path):

@@ -310,7 +310,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "q"),
     [
-        pytest.param(40, 60_000, 2000, marks=pytest.mark.slow),
+        pytest.param(40, 60_000, 2000, marks=pytest.mark.campaign),
         (20_000, 8, 4),
     ],
 )

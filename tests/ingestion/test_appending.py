@@ -85,7 +85,7 @@ def two_tables(draw, task="classification"):
     return tables[0], {name: tables[1][name] for name in names}
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, 1)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @examples(40)
 @given(data=st.data(), keep_values=st.booleans(), numbered=st.booleans())
@@ -443,7 +443,7 @@ def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, modu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", ["rows", "features"])
-@pytest.mark.parametrize("more", [(), ("--no-values",)])
+@pytest.mark.parametrize("more", [(), pytest.param(("--no-values",), marks=pytest.mark.campaign)])
 def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, axis, more):
     rng = np.random.default_rng(3)
     for name, first in (("a", "f"), ("b", "f" if axis == "rows" else "g")):

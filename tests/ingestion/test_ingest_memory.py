@@ -34,11 +34,17 @@ from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 from srs_ooc.ingestion.stages import forecast, ingest_table
 from srs_ooc.store.manifest import Shape
 
-SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4), "long": (60_000, 12)}
+SHAPES = {
+    "small": (60, 40),
+    "wide": (12, 120_000),
+    "tall": (400_000, 4),
+    "long": (60_000, 12),
+    "broad": (12, 20_000),
+}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
 KINDS += ["feather", "svmlight", "features.csv"]
 QUICK = {("small", k) for k in ("csv", "npy", "sparse.npz", "parquet", "svmlight", "features.csv")}
-MEASURED = {("small", "features.csv"), ("small", "parquet"), ("long", "parquet")}
+MEASURED = {("small", "features.csv"), ("broad", "parquet"), ("long", "parquet")}
 EVERY = [(shape, kind) for shape in SHAPES for kind in KINDS]
 
 

@@ -201,8 +201,8 @@ def test_a_run_of_a_store_accepts_what_the_plan_promises_and_no_more(stored, nam
     assert found[0] < P_STORED or asked == "less"  # whose passes over all columns need more
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.few(0, 6)
+@pytest.mark.parametrize("asked", [*reversed(ASKED)])  # the last are of several options
 def test_a_run_ends_with_the_largest_q_of_the_plan(stored, tmp_path, monkeypatch, asked):
     closing_trees(monkeypatch, FEW)
     path, given = stored("classes"), ASKED[asked]

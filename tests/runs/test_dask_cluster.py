@@ -460,7 +460,7 @@ def assert_same_halves(found, expected, small):
     assert one == other
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, 1)
 @pytest.mark.parametrize("is_small", [False, True])
 def test_halves_have_the_bits_of_one_core_whole_at_a_worker_or_not(
     small, halved, tmp_path, client, monkeypatch, is_small

@@ -135,7 +135,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, 4)
 @pytest.mark.parametrize("name", CASES)
 def test_engine_equals_algorithm_1(table, tmp_path, name):
     store, ranks, labels, values = table

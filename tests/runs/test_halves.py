@@ -226,8 +226,8 @@ def test_a_half_that_is_done_with_while_it_is_verified_is_no_damage(
         verify_run(run)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.few(0, 1)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_process_stopped_or_killed_amid_halves_is_gone_on_with(store, tmp_path, number):
     asked = ("--iterations", 60, "--q", 20, "--seed", 3)
     once, run = tmp_path / "once.run", tmp_path / "a.run"

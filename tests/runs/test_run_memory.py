@@ -1,6 +1,7 @@
 """Law 10: the peak of the whole process stays under the cap, measured from outside."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -93,8 +94,12 @@ def stores(tmp_path_factory):
     return get
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SHAPES)
+OFTEN = ["wide", "tall", "keeps-everything-at-once", "saves-trees", "tests-of-pairs", "halves"]
+"""One of each stage that takes memory; all others are of the same leases."""
+
+
+@pytest.mark.few(0, len(OFTEN))
+@pytest.mark.parametrize("name", [*OFTEN, *sorted({*SHAPES} - {*OFTEN})])
 def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
     n_rows, n_features, options = SHAPES[name]
     store = stores(n_rows, n_features)
@@ -138,13 +143,13 @@ LONG = {
 }
 
 
+LONG_OFTEN = [("two classes", 4), ("more columns", 8), ("a hundred classes", 4)]
+
+
+@pytest.mark.few(1, len(LONG_OFTEN))
 @pytest.mark.parametrize(
     ("name", "threads"),
-    [
-        pytest.param(name, n, marks=[] if (name, n) == ("two classes", 4) else [pytest.mark.slow])
-        for name in LONG
-        for n in (1, 4, 8)
-    ],
+    [*LONG_OFTEN, *sorted({*product(LONG, (1, 4, 8))} - {*LONG_OFTEN})],
 )
 def test_long_tables_stay_under_the_cap_named_on_several_threads(tmp_path, name, threads):
     n_rows, n_features, n_classes, more = LONG[name]

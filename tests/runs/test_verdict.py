@@ -1042,7 +1042,7 @@ def is_refused(run, found):
         assert "Use the srs-ooc version that began it, or start the run again in an" in message
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, 2)
 @pytest.mark.parametrize(("name", "version"), OTHERS)
 def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
