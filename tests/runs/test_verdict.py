@@ -1107,25 +1107,6 @@ def test_p_values_too_small_over_all_features_are_cautioned_of(batched):
 
 
 @pytest.mark.slow
-def test_a_run_of_before_has_no_lambda(batched, tmp_path):
-    shutil.copytree(batched / "strata.run", tmp_path / "old.run")
-    with closing(Run(tmp_path / "old.run", writable=True)) as ledger:
-        facts = ledger.meta(CONCLUSION)
-        ledger.set_meta(CONCLUSION, {k: v for k, v in facts.items() if "lambda" not in k})
-        arrays = ledger.read_arrays(VERDICT)
-        arrays.pop("location")
-        ledger.write_arrays(VERDICT, arrays)
-    given = ("--store", batched / "strata.zarr")
-    status = json_of("status", tmp_path / "old.run", "--json")
-    assert status["lambda"] is None
-    assert (
-        "Lambda"
-        not in srs_ooc("report", tmp_path / "old.run", *given, "--format", "md", "-o", "-").stdout
-    )
-    assert "lambda" not in srs_ooc("status", tmp_path / "old.run").stdout
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("pairs_asked", "n_found"), [("auto", 4), ("none", 0)])
 def test_pairs_that_show_only_together_are_found_among_many_features(
     tmp_path, pairs_asked, n_found
