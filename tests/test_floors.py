@@ -82,7 +82,6 @@ def test_imports_only_go_down() -> None:
         {
             name: climbs(path.read_text(), name, is_package=path.name == "__init__.py")
             for name, path in names.items()
-            if name != "srs_ooc.networks.prs_edges"  # until it is a method's, too
         }
     )
 
@@ -106,7 +105,6 @@ def test_methods_import_what_is_for_outsiders_alone_and_the_core_imports_no_meth
             path.read_text(), module_name(path), is_package=path.name == "__init__.py"
         )
         for path in MODULES
-        if part_of(module_name(path)) != "methods"
     }
     assert [name for name in found if part_of(name) == "methods"]
     assert_none(found)
@@ -266,8 +264,8 @@ class Change(NamedTuple):
 
 
 SIZES = {
-    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 0)]),
-    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 0)]),
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 634)]),
+    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 83)]),
     "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 0)]),
 }
 """How large the package is, as benchmarks/research/count_code.py counts it: what it was when this
