@@ -6,5 +6,5 @@ PINS = book.read()["fixtures"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_format_3_holds_opens_and_ends_as_pinned(name, tmp_path):
+def test_a_store_of_format_3_holds_what_was_pinned(name, tmp_path):
     assert pin_of_fixture(name, tmp_path) == PINS[name]
