@@ -189,8 +189,7 @@ def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
 
     def rising(count: FloatArray) -> FloatArray:
         more = (wanted - count) * (drawn - count)
-        ratios: FloatArray = more / ((count + 1) * (others - drawn + count + 1))
-        return ratios
+        return more / ((count + 1) * (others - drawn + count + 1))
 
     above = np.cumprod(rising(np.arange(mode, high, dtype=np.float64)))
     below = np.cumprod(1.0 / rising(np.arange(mode - 1, low - 1, -1, dtype=np.float64)))

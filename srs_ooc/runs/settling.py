@@ -47,14 +47,9 @@ from srs_ooc.samplers.srs import RandomSubspace
 
 def declared() -> dict[str, Option]:
     """Return every option of a run's identity, of whatever part, by name."""
-    found: dict[str, Option] = {}
-    for part in _parts():
-        found |= part.options()
-    return found
-
-
-def _parts() -> list[type[Params]]:
-    return [RunParams, *(m for _, m in methods()), *JUDGES.values(), ModelParams, TreeParams]
+    parts: list[type[Params]] = [RunParams, *(method for _, method in methods())]
+    parts += [*JUDGES.values(), ModelParams, TreeParams]
+    return {name: option for part in parts for name, option in part.options().items()}
 
 
 def settle(
@@ -88,16 +83,14 @@ def settle(
     given = dict(_known(options))
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
-    usual = "none"
-    if model.is_tree:
-        usual = _default_judge(options, given["method"], saves_trees)
+    usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
     given["judge"] = given.get("judge") or usual
-    sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
+    size, max_features = (given.pop(name, None) for name in ("subspace_size", "max_features"))
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
-    learner = _with_row_sample(learner, run, method, shape, saves_trees=saves_trees)
+    learner = _with_row_sample(learner, run, shape, method.splits_rows, saves=saves_trees)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     sampler.check_model(model.model, shape.n_classes)
@@ -110,7 +103,6 @@ def settle(
     parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
     draft = RunSpec(store, excluded, rows, *parts, **held, model=model)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
-    size, max_features = sizes.values()
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
     default = _default_size(draft, shape.n_candidates, largest, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
@@ -140,22 +132,17 @@ def _known(options: Options) -> Options:
 
 
 def _with_row_sample(
-    learner: TreeParams,
-    run: RunParams,
-    method: type[Method],
-    shape: TrainingShape,
-    *,
-    saves_trees: bool,
+    learner: TreeParams, run: RunParams, shape: TrainingShape, splits_rows: bool, *, saves: bool
 ) -> TreeParams:
     """Return how trees are grown, with the rows of a subspace as given, checked, or by default."""
     if learner.row_sample is not None:
-        if method.splits_rows:
+        if splits_rows:
             raise UsageError(
                 f"--row-sample: expected a method whose trees have all rows, found --method "
                 f"{run.method}, which splits them. Leave it out."
             )
         return learner
-    whole = learner.bootstrap or method.splits_rows or saves_trees
+    whole = learner.bootstrap or splits_rows or saves
     if run.judge != "tests" or whole or shape.n_rows < MANY_ROWS:
         return learner
     return replace(learner, row_sample=ROW_SAMPLE)
@@ -206,9 +193,7 @@ def _check_belong(
     chosen |= {*own, *JUDGES[run.judge].options()}
     for name in options:
         if name not in chosen:
-            whose, found = owner_of(name), run.judge
-            if is_of_a_method(name):
-                found = run.method
+            whose, found = owner_of(name), run.method if is_of_a_method(name) else run.judge
             raise UsageError(
                 f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
@@ -285,11 +270,7 @@ def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int
 
 
 def _with_draw_block(
-    sampler: Method,
-    given: dict[str, Any],
-    shape: TrainingShape,
-    subspace_size: int,
-    cap_nbytes: int,
+    sampler: Method, given: dict[str, Any], shape: TrainingShape, size: int, cap_nbytes: int
 ) -> Method:
     """Return the sampler's options with the block that was given, checked, or a store's own.
 
@@ -298,10 +279,10 @@ def _with_draw_block(
     """
     if given.get("draw_block") is not None:
         block = getattr(sampler, "draw_block", 1)
-        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+        Whole(1, size, " (the features of a subspace)").canonical("draw_block", block)
         return sampler
     if isinstance(sampler, RandomSubspace) and shape.codes_nbytes > cap_nbytes:
-        return replace(sampler, draw_block=shape.draw_block(subspace_size))
+        return replace(sampler, draw_block=shape.draw_block(size))
     return sampler
 
 

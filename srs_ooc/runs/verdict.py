@@ -33,18 +33,9 @@ from srs_ooc.evidence.correlation import (
 from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
+from srs_ooc.runs import feature_tests
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.feature_tests import (
-    NOBODY,
-    STRENGTHS,
-    MarginalTests,
-    TestTable,
-    add_tests_beside,
-    effect_target,
-    feature_columns,
-    strongest,
-    strongest_alone,
-)
+from srs_ooc.runs.feature_tests import NOBODY, MarginalTests, TestTable
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
 from srs_ooc.samplers.elimination import Elimination
@@ -198,16 +189,16 @@ def verdict_on(
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     neg_log10_p = tests.of_all()
-    leaders = strongest_alone(tests, neg_log10_p, key)
+    leaders = feature_tests.strongest_alone(tests, neg_log10_p, key)
     tests.split_level(neg_log10_p)
     facts = _marginal_facts(neg_log10_p, level) | tests.inflation()
     if note := tests.table.task.note:
         facts["groups"] = note
     alone = neg_log10_p.copy()
-    others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
+    others = feature_tests.add_tests_beside(tests, neg_log10_p, leaders, state.features)
     facts["p_beside"] = dict(zip(others, p_values_of(neg_log10_p[[*others]]).tolist(), strict=True))
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
-    first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
+    first = feature_tests.strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
     n_tested, strengths = int(np.count_nonzero(~np.isnan(alone))), neg_log10_p[first]
     p_values = p_values_of(alone[features])
@@ -274,7 +265,7 @@ def _add_effects(
     table["measure"], table["toward"] = Measure.NONE, -1
     table["effect"] = table["low"] = table["high"] = np.nan
     task, missing_code = tested.task, tested.missing_code
-    target = effect_target(task)
+    target = feature_tests.effect_target(task)
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
     wanted = wanted[~tested.ranks_names(features[wanted])]
@@ -327,7 +318,8 @@ def _codes_of(
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
-    codes = np.concatenate([columns[:, rows] for columns in feature_columns(resources, features)])
+    pieces = feature_tests.feature_columns(resources, features)
+    codes = np.concatenate([columns[:, rows] for columns in pieces])
     return codes, resources.manifest.missing_code
 
 
@@ -409,13 +401,8 @@ LEVELS = "levels"
 """The same of levels of categorical features, of a store that has some."""
 
 
-def keep_names(ledger: Run, store: Store, features: Uints32) -> None:
-    """Keep the names of stored features, as many of the first as there is room for."""
-    positions = store.positions_of(features).tolist()
-    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions))
-
-
 def _keep(ledger: Run, kind: str, features: Uints32, texts: Iterable[str]) -> None:
+    """Keep the names of stored features, as many of the first as there is room for."""
     names = list(_first(texts))
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     arrays: dict[str, NDArray[Any]] = {
@@ -469,8 +456,9 @@ def conclude(
             verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
         return
-    facts = {"n_iterations": until} | verdict.facts
-    facts |= {
+    facts = {
+        "n_iterations": until,
+        **verdict.facts,
         "seconds": time.monotonic() - began - ledger.progress().seconds,
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
@@ -483,11 +471,13 @@ def conclude(
     with context.store.unchanged():
         beside = table["beside"][np.isin(table["stored"], first)]
         others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
-        keep_names(ledger, context.store, np.concatenate([first, others]))
+        shown, names = np.concatenate([first, others]), context.store.names
+        places = context.store.positions_of(shown).tolist()
+        _keep(ledger, RANKED_NAMES, shown, (names[at] for at in places))
         if context.store.manifest.kind_counts.get("categorical"):
             keep_levels(ledger, context.store, table)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}
     arrays["location"] = verdict.location
-    ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)
+    ledger.write_all([(VERDICT, arrays)], in_place_of=feature_tests.STRENGTHS)
