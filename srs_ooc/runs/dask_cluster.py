@@ -202,15 +202,14 @@ class DaskLine:
 
     def close(self) -> None:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
-        if self._job is None or not self.is_open:
-            return
-        self._job = None
-        if self._listens:
-            with suppress(Exception):
-                self._client.unsubscribe_topic(topic_of(self._token))
-        saying = Thread(target=self._say_over, daemon=True)
-        saying.start()
-        saying.join(OVER_SECONDS)  # a frozen worker never answers
+        if self._job is not None and self.is_open:
+            self._job = None
+            if self._listens:
+                with suppress(Exception):
+                    self._client.unsubscribe_topic(topic_of(self._token))
+            saying = Thread(target=self._say_over, daemon=True)
+            saying.start()
+            saying.join(OVER_SECONDS)  # a frozen worker never answers
 
     def _say_over(self) -> None:
         with suppress(Exception):

@@ -237,8 +237,14 @@ class Speculation:
             following = iteration + self._round_size
             self._expected = following, self._version(following)
         grown = iteration + min(in_round + self._n_beyond, most)
-        self._propose_until(min(grown + self._executor.n_read_ahead, end))
-        grown = min(grown, end)
+        proposed, grown = min(grown + self._executor.n_read_ahead, end), min(grown, end)
+        for number in range(self._next_proposed, proposed):
+            if number not in self._guesses:
+                self._guesses[number] = self._version(number), self._propose(number)
+                if number >= self._announced:
+                    self._executor.announce(self._guesses[number][1])
+                    self._announced = number + 1
+        self._next_proposed = max(self._next_proposed, proposed)
         for number in range(self._next_grown, grown):
             if number not in self._growing:
                 self._growing[number] = self._executor.submit(self._guesses[number][1])
@@ -251,22 +257,11 @@ class Speculation:
         self._next_proposed = max(self._next_proposed, iteration)
         self._next_grown = max(self._next_grown, iteration)
         guess = self._guesses.get(iteration)
-        if guess is None or guess[0] == self._version(iteration):
-            return
-        self._next_proposed = self._next_grown = iteration
-        wrong = [n for n, (version, _) in self._guesses.items() if version != self._version(n)]
-        self._throw_away(wrong)
-        self._n_beyond = max(0, len(self._guesses) - in_round)
-
-    def _propose_until(self, end: int) -> None:
-        """Propose what is not proposed yet of the iterations before ``end``."""
-        for number in range(self._next_proposed, end):
-            if number not in self._guesses:
-                self._guesses[number] = self._version(number), self._propose(number)
-                if number >= self._announced:
-                    self._executor.announce(self._guesses[number][1])
-                    self._announced = number + 1
-        self._next_proposed = max(self._next_proposed, end)
+        if guess is not None and guess[0] != self._version(iteration):
+            self._next_proposed = self._next_grown = iteration
+            wrong = [n for n, (version, _) in self._guesses.items() if version != self._version(n)]
+            self._throw_away(wrong)
+            self._n_beyond = max(0, len(self._guesses) - in_round)
 
     def drop(self) -> None:
         """Throw away what was proposed and grown ahead."""

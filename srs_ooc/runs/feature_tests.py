@@ -285,7 +285,8 @@ class MarginalTests:
             for at in self._paced(tested.n, tested.done):
                 features = tested.features(at)
                 log_p = self._log_p(features)
-                tested.add(self._strongest(log_p, features)[0].astype(np.float32), log_p)
+                strengths = rank_tests.strongest_of(log_p, self.shares_of(features))[0]
+                tested.add(strengths.astype(np.float32), log_p)
                 if time.monotonic() >= due:
                     due = commit_due(tested.commit())
         except StoppedError:
@@ -390,17 +391,19 @@ class MarginalTests:
 
     def of(self, features: Uints32) -> Floats32:
         """Return -log10 p of some features, the same as among all."""
-        found = np.zeros(len(features), np.float32)
-        for at in self._paced(len(features)):
-            found[at] = self._strongest(self._log_p(features[at]), features[at])[0]
-        return found
+        return self._strongest(features)[0]
 
     def contrasts_of(self, features: Uints32) -> Bytes:
         """Return the :class:`Contrast` that shows most of each of some features."""
-        found = np.zeros(len(features), np.uint8)
-        for at in self._paced(len(features)):
-            found[at] = self._strongest(self._log_p(features[at]), features[at])[1]
-        return found
+        return self._strongest(features)[1]
+
+    def _strongest(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        n = len(features)
+        strengths, contrasts = np.zeros(n, np.float32), np.zeros(n, np.uint8)
+        for at in self._paced(n):
+            log_p, shares = self._log_p(features[at]), self.shares_of(features[at])
+            strengths[at], contrasts[at] = rank_tests.strongest_of(log_p, shares)
+        return strengths, contrasts
 
     def censored_by(self, features: Uints32, contrasts: Bytes) -> dict[int, float]:
         """Return the p-values of contrasts that censoring depends on, by feature."""
@@ -425,9 +428,6 @@ class MarginalTests:
             self._at_once = int(min(max(growth * self._at_once, _COLUMNS), _PIECE))
             start = stop
             self.tell(None if done is None else Step(TESTS, stop, n, unit="features"))
-
-    def _strongest(self, log_p: Floats, features: Uints32) -> tuple[Floats, Bytes]:
-        return rank_tests.strongest_of(log_p, self.shares_of(features))
 
     def _log_p(self, features: Uints32) -> Floats:
         """Return the p-values of the contrasts of some features, as kept or as tested now."""
@@ -461,9 +461,20 @@ class MarginalTests:
         return found
 
     def _coded(self, columns: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        """Return columns as they are tested, and how many codes there are; changed in place."""
-        n_codes = self.table.missing_code
-        return _dense(columns, n_codes) if columns.itemsize > 1 else (columns, n_codes)
+        """Return columns as they are tested, and how many codes there are; changed in place.
+
+        Codes of two bytes are numbered from 0 as they are in use, missing ones last.
+        """
+        missing_code = self.table.missing_code
+        if columns.itemsize == 1:
+            return columns, missing_code
+        is_used = np.zeros(missing_code + 1, np.bool_)
+        for column in columns:  # one at a time: sorting all of them takes more memory than tests
+            is_used[column] = True
+        numbers = (np.cumsum(is_used) - 1).astype(np.uint16)
+        for column in columns:
+            column[:] = numbers[column]
+        return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
 def _pieces(n: int, size: int) -> list[slice]:
@@ -476,20 +487,6 @@ def _from(neg_log10_p: Floats32, bar: float) -> Iterator[Uints32]:
         some = np.flatnonzero(neg_log10_p[at] >= bar)
         if len(some):
             yield (at.start + some).astype(np.uint32)
-
-
-def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.uint16], int]:
-    """Return the codes numbered from 0 as they are in use, missing ones last, and how many.
-
-    In place, and a column at a time: sorting all of them takes more memory than the tests.
-    """
-    is_used = np.zeros(missing_code + 1, np.bool_)
-    for column in columns:
-        is_used[column] = True
-    numbers = (np.cumsum(is_used) - 1).astype(np.uint16)
-    for column in columns:
-        column[:] = numbers[column]
-    return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
 def feature_columns(

@@ -273,25 +273,21 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
             where = f"{file}, line {lines.line_num}"
             if len(row) != len(header):
                 raise UsageError(f"{where}: expected {len(header)} cells, found {len(row)}.")
-            yield row[name].encode(), _score_of(where, row[score])
+            try:
+                value = float(row[score])
+            except ValueError:
+                value = -1.0
+            if not (isfinite(value) and value >= 0):
+                raise UsageError(
+                    f"{where}: expected a score from 0 on, found {row[score][:40]!r}. Leave "
+                    "features out that shall not be drawn, or give them 0."
+                )
+            yield row[name].encode(), value
     except csv.Error as error:
         raise UsageError(
             f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
             f"found one that cannot be read: {error}."
         ) from error
-
-
-def _score_of(where: str, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = -1.0
-    if not (isfinite(score) and score >= 0):
-        raise UsageError(
-            f"{where}: expected a score from 0 on, found {text[:40]!r}. Leave features out that "
-            "shall not be drawn, or give them 0."
-        )
-    return score
 
 
 # What options naming files mean for a store: excluded features and training rows.

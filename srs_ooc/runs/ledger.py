@@ -335,8 +335,7 @@ def write_pages(
 ) -> None:
     """Write ``pages`` of ``array``, ids from ``first_id`` on, inside the caller's transaction."""
     for page in pages:
-        items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        data = items.data.cast("B")
+        data = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS].data.cast("B")
         row = first_id + page
         size = PAGE_ITEMS * array.itemsize
         database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
@@ -857,12 +856,10 @@ class StageBook:
             part.restore(SavedPart(self._ledger, name, {}))
         return Progress(int(arrays[_ITERATION]), 0, 0.0, 0)
 
-    def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
-        """Write the part's arrays in one transaction; return the seconds it took."""
-        start = time.monotonic()
+    def commit(self, progress: Progress, states: Mapping[str, State]) -> None:
+        """Write the part's arrays in one transaction."""
         ((name, state),) = states.items()
         assert not state.pages
         assert state.facts is None
         where = {_ORIGIN: np.array(self._origin), _ITERATION: np.array(progress.iteration)}
         self._ledger.write_arrays(name, dict(state.arrays) | where)
-        return time.monotonic() - start

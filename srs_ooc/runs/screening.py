@@ -89,8 +89,8 @@ def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
     spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
 
-    some_only = spec.method.splits_rows  # most of its trees only serve to learn
-    return TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
+    # of a method that splits rows most trees only serve to learn
+    return TreeWriter(ledger, None if spec.method.splits_rows else spec.learner.trees_per_subspace)
 
 
 def search(

@@ -83,7 +83,6 @@ class RunDraft:
             inputs = adjusted_inputs(store, inputs, options["adjust"])
             draft = cls._settled(store, inputs, options, request)
         spec, task = draft.spec, draft.task
-        _check_rows_split(spec, store)
         check_table(spec, store, inputs)
         if request.cluster is not None:
             check_cluster(spec)
@@ -301,17 +300,6 @@ def _named_covariates(store: Store, options: Options) -> Options:
             "cannot be named."
         )
     return options.also(adjust=",".join(name for name in there if name in wanted))
-
-
-def _check_rows_split(spec: RunSpec, store: Store) -> None:
-    """Refuse a method that deals rows to folds one by one where rows come in groups."""
-    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
-        raise UsageError(
-            f"--method {spec.run.method}: expected a store without groups of rows, found "
-            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
-            "would show what is held out. Ingest the table without --groups (one row a group, or "
-            "the column under --ignore), or choose another method."
-        )
 
 
 def _check_same_trees(ledger: Run, request: Request) -> None:

@@ -236,10 +236,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
-        if given is None:
-            continue
         found = held.get(name, NOT_GIVEN.get(name, "none"))
-        if str(given) != str(found):
+        if given is not None and str(given) != str(found):
             differences.append(f"{flag_of(name)} {found} (asked for: {given})")
     if differences:
         raise RunError(
@@ -311,7 +309,18 @@ def settle_model(
             f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
             f"choose one of the methods {', '.join(able)}."
         )
-    _check_no_trees(model, given, saves_trees=saves_trees)
+    for flag in TreeParams.options():
+        if flag in given:
+            raise UsageError(
+                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
+                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
+            )
+    if saves_trees:
+        raise UsageError(
+            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
+            "fitted models are not kept: they could be read back only by running what a file "
+            "says. Leave it out."
+        )
     if method.splits_rows:
         for flag in ("model_importance", "model_folds"):
             if flag in given:
@@ -346,22 +355,6 @@ def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -
             f"--subspace-size: expected fewer than the {n_candidates} features there are with "
             f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
             f"Take fewer, or --model-importance {PERMUTATION}."
-        )
-
-
-def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees: bool) -> None:
-    """Refuse options of trees."""
-    for flag in TreeParams.options():
-        if flag in given:
-            raise UsageError(
-                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
-                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
-            )
-    if saves_trees:
-        raise UsageError(
-            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
-            "fitted models are not kept: they could be read back only by running what a file "
-            "says. Leave it out."
         )
 
 

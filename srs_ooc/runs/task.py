@@ -287,15 +287,11 @@ class Task:
         said = [self.too_few(spec), note and f"{note}."]
         if self.censored is not None:
             said.insert(0, too_few_events(int(self.censored.events.sum()), self.n_rows))
-        if spec.concludes:
-            said.append(self._left_over() if spec.adjusts_for else self._unused())
+        if spec.adjusts_for:
+            said.append(self._left_over())
+        elif spec.concludes and (names := ", ".join(self.row_columns.get("covariates", ()))):
+            said.append(f"covariates {names} play no part: --adjust all tests beside them.")
         return [*filter(None, said)]
-
-    def _unused(self) -> str | None:
-        """Return that covariates play no part, where there are some."""
-        names = ", ".join(self.row_columns.get("covariates", ()))
-        said = f"covariates {names} play no part: --adjust all tests beside them."
-        return said if names else None
 
     def _left_over(self) -> str | None:
         """Return how many rows are compared beside covariates, where these are few."""
@@ -510,18 +506,26 @@ def check_rows(spec: RunSpec, task: Task) -> None:
         task.check_exchangeable(spec)
 
 
-# Base models on a run's table: what it must not hold, and its folds.
+# What a run's table must not hold, and the folds of base models.
 
 
 def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
-    """Refuse what a model of numbers cannot be fitted on.
+    """Refuse a store that the method cannot search, or a model of numbers cannot be fitted on.
 
     Raises
     ------
     UsageError
-        If rows are weighted, a feature is categorical, or one has missing values that were not to
-        be imputed.
+        If rows are dealt to folds one by one, and come in groups. Of a model that is no tree, if
+        they are weighted, a feature is categorical, or one has missing values that were not to be
+        imputed.
     """
+    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
+        raise UsageError(
+            f"--method {spec.run.method}: expected a store without groups of rows, found "
+            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
+            "would show what is held out. Ingest the table without --groups (one row a group, or "
+            "the column under --ignore), or choose another method."
+        )
     if spec.model.is_tree:
         return
     named = f"--model {spec.model.model}: expected"

@@ -199,8 +199,7 @@ def _used_keys(trees: TreeReader, n_features: int) -> tuple[Ints, Ints, dict[str
         if n_waiting > max(_MERGE_ITEMS, len(keys)):
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
-    facts = {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
-    return keys, features, facts
+    return keys, features, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
 
 
 # The ensemble of a run (the paper's second result) applied to rows: the mean of its trees.

@@ -5,7 +5,7 @@ can be read without the store.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -224,7 +224,6 @@ def verdict_on(
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
     shown_first = _first_by_worth(resources, table, strengths)
-    shown_first = shown_first if len(shown_first) else table["stored"]
     return Verdict(table, shown_first, facts, np.trim_zeros(tests.location, "b"))
 
 
@@ -379,10 +378,11 @@ def _first_by_worth(resources: Resources, table: NDArray[Any], neg_log10_p: Floa
     not here follow by importance. Strengths do not depend on the trees: another seed gives much the
     same order.
     """
-    found, n_first = table["stored"][: len(neg_log10_p)], np.count_nonzero(table["selected"])
-    head: Uints32 = found[:HEAD]
+    stored: Uints32 = table["stored"]
+    found, n_first = stored[: len(neg_log10_p)], np.count_nonzero(table["selected"])
+    head = found[:HEAD]
     if not len(head):
-        return head
+        return stored
     # By their roots, which grow as a correlation with the target does.
     worth = np.sqrt(np.maximum(neg_log10_p[:HEAD].astype(np.float64), 0))
     columns = RankColumns(*_codes_of(resources, head, ROWS))
@@ -403,24 +403,19 @@ LEVELS = "levels"
 
 def _keep(ledger: Run, kind: str, features: Uints32, texts: Iterable[str]) -> None:
     """Keep the names of stored features, as many of the first as there is room for."""
-    names = list(_first(texts))
-    ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+    names: list[bytes] = []
+    room = NAMES_NBYTES
+    for name in map(str.encode, texts):
+        room -= len(name)
+        if room < 0:
+            break
+        names.append(name)
     arrays: dict[str, NDArray[Any]] = {
         "features": features[: len(names)],
         "names": np.frombuffer(b"".join(names), np.uint8),
-        "ends": ends,
+        "ends": np.cumsum([len(name) for name in names], dtype=np.int64),
     }
     ledger.write_arrays(kind, arrays)
-
-
-def _first(texts: Iterable[str]) -> Iterator[bytes]:
-    room = NAMES_NBYTES
-    for text in texts:
-        name = text.encode()
-        room -= len(name)
-        if room < 0:
-            return
-        yield name
 
 
 def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
