@@ -173,13 +173,6 @@ def _searched(
         return None if survivors is None else closed(resources, ledger, survivors, until, watch)
 
 
-def _check_cap(ledger: Run, store: Store, cap_nbytes: int) -> None:
-    """Refuse a cap that cannot hold the run."""
-    spec, saves, beside = ledger.spec, saves_trees(ledger), store.reading_nbytes
-    shape = shape_of(store.manifest, ledger.inputs, spec.values())
-    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
-
-
 def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
     sampler = engine.sampler
@@ -190,6 +183,13 @@ def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
     engine.advance(until, going)
     if engine.is_over:
         ledger.set_meta("iterations", engine.iteration)
+
+
+def _check_cap(ledger: Run, store: Store, cap_nbytes: int) -> None:
+    """Refuse a cap that cannot hold the run."""
+    spec, saves, beside = ledger.spec, saves_trees(ledger), store.reading_nbytes
+    shape = shape_of(store.manifest, ledger.inputs, spec.values())
+    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
 
 
 def keep(ledger: Run, settled: dict[str, Any]) -> None:
