@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from srs_ooc.base.arrays import Floats
 from srs_ooc.base.errors import UsageError
 from srs_ooc.planning.paper_theory import (
     SCENARIOS,
     Climb,
-    FloatArray,
     Setting,
     checked_wanted,
     expected_time,
@@ -35,7 +35,7 @@ from srs_ooc.planning.paper_theory import (
 # something are relatively accurate, however small; what is below 1e-308 is 0.
 
 
-def gains(setting: Setting, n_found: int, n_held: int) -> FloatArray:
+def gains(setting: Setting, n_found: int, n_held: int) -> Floats:
     """Return the probabilities of finding d = 0, 1, ... more in one iteration.
 
     Parameters
@@ -57,7 +57,7 @@ def gains(setting: Setting, n_found: int, n_held: int) -> FloatArray:
     return marginal_gains(*sizes, n_found, n_held)
 
 
-def chain_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
+def chain_gains(p: int, q: int, r: int, found: int, held: int) -> Floats:
     """Return the gains of the chain: Eq. (8) and (9), with the binomials corrected.
 
     The longest prefix drawn has length k exactly when the first k are in and the next is not:
@@ -74,7 +74,7 @@ def chain_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
     return _with_stay(at_least * next_missing)
 
 
-def clique_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
+def clique_gains(p: int, q: int, r: int, found: int, held: int) -> Floats:
     """Return the gains of the clique: Eq. (10) and (11), at most one more an iteration."""
     if r > q:
         return np.ones(1)
@@ -83,7 +83,7 @@ def clique_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
     return _with_stay(np.array([together * ((r - found) / r)]))
 
 
-def _with_stay(moves: FloatArray) -> FloatArray:
+def _with_stay(moves: Floats) -> Floats:
     """Prepend the probability of finding nothing more."""
     return np.concatenate([[max(0.0, 1.0 - float(moves.sum()))], moves])
 
@@ -132,7 +132,7 @@ class Powers:
             self._log_stay[state] = _log_stay(float(row[0]), float(row[1:].sum()))
         self._moves = [moves]
 
-    def after(self, n_steps: int) -> FloatArray:
+    def after(self, n_steps: int) -> Floats:
         """Return float64 (n_states,), the distribution after ``n_steps`` from state 0."""
         found = self._start()
         for power in range(n_steps.bit_length()):
@@ -147,7 +147,7 @@ class Powers:
         not within 2**1000 steps.
         """
 
-        def short(found: FloatArray) -> bool:
+        def short(found: Floats) -> bool:
             """Say whether the level is not met, from the smaller of the two tails."""
             if level < 0.5:
                 return float(found[n_wanted:].sum()) < level * (1.0 - SLACK)
@@ -165,35 +165,35 @@ class Powers:
                 found, steps = ahead, steps + (1 << lower)
         return steps + 1
 
-    def _start(self) -> FloatArray:
+    def _start(self) -> Floats:
         start = np.zeros(self._log_stay.size)
         start[0] = 1.0
         return start
 
-    def _advance(self, found: FloatArray, power: int) -> FloatArray:
+    def _advance(self, found: Floats, power: int) -> Floats:
         """Return the distribution 2**power steps later."""
         while len(self._moves) <= power:
             self._moves.append(self._square(len(self._moves)))
-        ahead: FloatArray = found * self._stay(power) + found @ self._moves[power]
+        ahead: Floats = found * self._stay(power) + found @ self._moves[power]
         return ahead
 
-    def _stay(self, power: int) -> FloatArray:
+    def _stay(self, power: int) -> Floats:
         """Return the probabilities of staying put for 2**power steps."""
-        stay: FloatArray = np.exp(math.ldexp(1.0, power) * self._log_stay)
+        stay: Floats = np.exp(math.ldexp(1.0, power) * self._log_stay)
         return stay
 
-    def _square(self, power: int) -> FloatArray:
+    def _square(self, power: int) -> Floats:
         """Return the moves of 2**power steps from those of half as many.
 
         Rows are rescaled to the probability of leaving, known from one step to a rounding, so
         errors do not double with each squaring.
         """
         half, stay = self._moves[power - 1], self._stay(power - 1)
-        moves: FloatArray = stay[:, None] * half + half * stay[None, :] + half @ half
+        moves: Floats = stay[:, None] * half + half * stay[None, :] + half @ half
         leaving = -np.expm1(math.ldexp(1.0, power) * self._log_stay)
         total = moves.sum(axis=1)
         scale = np.divide(leaving, total, out=np.ones_like(total), where=total > 0)
-        rescaled: FloatArray = moves * scale[:, None]
+        rescaled: Floats = moves * scale[:, None]
         return rescaled
 
 
@@ -257,7 +257,7 @@ def one_round(setting: Setting, round_size: int) -> Climb:
     most = setting.n_held_max
     saturated = _matrix(setting, most, most) if most < setting.n_relevant else np.ones((1, 1))
 
-    def climb(found: int) -> FloatArray:
+    def climb(found: int) -> Floats:
         held = setting.n_held(found)
         if held == most and most < setting.n_relevant:
             return _repeat(saturated[found - most :, found - most :], round_size)
@@ -308,7 +308,7 @@ def round_cost(
     }
 
 
-def _matrix(setting: Setting, n_held: int, first: int) -> FloatArray:
+def _matrix(setting: Setting, n_held: int, first: int) -> Floats:
     """Return the one-iteration transition matrix of states ``first`` to r with ``n_held`` held."""
     n_states = setting.n_relevant - first + 1
     matrix = np.zeros((n_states, n_states))
@@ -318,7 +318,7 @@ def _matrix(setting: Setting, n_held: int, first: int) -> FloatArray:
     return matrix
 
 
-def _repeat(matrix: FloatArray, n_steps: int) -> FloatArray:
+def _repeat(matrix: Floats, n_steps: int) -> Floats:
     """Return the distribution after ``n_steps`` from the first state."""
     climbed = np.zeros(matrix.shape[0])
     climbed[0] = 1.0

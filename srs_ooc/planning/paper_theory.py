@@ -22,8 +22,7 @@ from srs_ooc.base.options import ShareLike, exact_share, floor_share
 # A chain is a function giving, for a state l (features found), the probabilities of climbing d = 0,
 # 1, ... states. Only positive numbers are added, so small probabilities keep their digits.
 
-FloatArray = Floats
-Climb = Callable[[int], FloatArray]
+Climb = Callable[[int], Floats]
 
 
 def mean_time(climb: Climb, n_wanted: int) -> float:
@@ -158,7 +157,7 @@ def _check_size(name: str, value: int, limit: int | None) -> None:
 # One iteration: the probabilities of finding 0, 1, 2, ... more features (Appendix D.3).
 
 
-def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
+def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> Floats:
     """Return the gains of marginal-only features: Eq. (12) and (13), a hypergeometric law.
 
     q - m are drawn among p - m, of which r - l are not yet found. The weights are formed by
@@ -187,10 +186,9 @@ def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
     spread = int(12 * math.sqrt(mean + 1) + 60)  # what lies beyond is below 1e-30 of the whole
     low, high = max(low, mode - spread), min(high, mode + spread)
 
-    def rising(count: FloatArray) -> FloatArray:
+    def rising(count: Floats) -> Floats:
         more = (wanted - count) * (drawn - count)
-        ratios: FloatArray = more / ((count + 1) * (others - drawn + count + 1))
-        return ratios
+        return more / ((count + 1) * (others - drawn + count + 1))
 
     above = np.cumprod(rising(np.arange(mode, high, dtype=np.float64)))
     below = np.cumprod(1.0 / rising(np.arange(mode - 1, low - 1, -1, dtype=np.float64)))
@@ -310,7 +308,7 @@ def expected_time(setting: Setting, n_wanted: int | None = None) -> Decimal | No
         return clique_time(setting, wanted)
     sizes = (setting.n_features, setting.subspace_size, setting.n_relevant)
 
-    def climb(found: int) -> FloatArray:
+    def climb(found: int) -> Floats:
         return marginal_gains(*sizes, found, setting.n_held(found))
 
     return Decimal(mean_time(climb, wanted))

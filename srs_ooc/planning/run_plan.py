@@ -7,16 +7,9 @@ from statistics import NormalDist
 from typing import Any
 
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.planning import speed
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
-from srs_ooc.planning.speed import (
-    cold_seconds,
-    memory_plan,
-    n_reads,
-    recommended_iterations,
-    speed_of,
-    times_to_draw,
-)
 from srs_ooc.runs.halves import half_of
 from srs_ooc.runs.run_memory import largest_subspace, shape_of
 from srs_ooc.runs.session import RunDraft
@@ -89,15 +82,15 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         If the cap cannot hold the work.
     """
     request, spec, shape = draft.request, draft.spec, draft.shape
-    memory, notes = memory_plan(draft), draft.notes
-    speed = speed_of(draft, memory)
+    memory, notes = speed.memory_plan(draft), draft.notes
+    expected = speed.speed_of(draft, memory)
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
     half = shape.n_rows // 2  # of a regression the lower and the upper targets
     groups = draft.class_counts or (half, shape.n_rows - half)
     level = float(spec.fdr) if spec.concludes else USUAL_LEVEL
     advice = advice_for(draft, is_mapped=memory.mapped, read_mb=read_mb)
     iterations = int(advice[0]["value"])
-    stages = {"iterations": iterations * speed.seconds} | speed.later
+    stages = {"iterations": iterations * expected.seconds} | expected.later
     if request.halves:
         stages["halves"] = request.halves * plan_values(_half_of(draft))["total_seconds"]
     return ({"notes": list(notes)} if notes else {}) | {
@@ -114,11 +107,11 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         "mapped": memory.mapped,
         "disk_mb": shape.codes_nbytes / MB,
         "read_mb_per_iteration": read_mb,
-        "reads_per_iteration": n_reads(spec),
-        "seconds_per_iteration": speed.seconds,
-        "seconds_measured": speed.measured,
-        "seconds_how": speed.how,
-        "draws": None if spec.method.splits_rows else times_to_draw(draft),
+        "reads_per_iteration": ceil_div(spec.subspace_size, spec.draw_block),
+        "seconds_per_iteration": expected.seconds,
+        "seconds_measured": expected.measured,
+        "seconds_how": expected.how,
+        "draws": None if spec.method.splits_rows else speed.times_to_draw(draft),
         "alpha": spec.alpha,
         "degrees": degree_times(draft),
         "power": power_of(groups, shape.n_candidates, level),
@@ -162,10 +155,9 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
     ):
         sizes = draft.shape, draft.spec.store, memory_mb * MB
         spec = settle(asked, *sizes, saves_trees=draft.saves)
-        request = replace(draft.request, memory_mb=memory_mb)
-        other = replace(draft, spec=spec, request=request)
+        other = replace(draft, spec=spec, request=replace(draft.request, memory_mb=memory_mb))
         try:
-            memory = memory_plan(other)
+            memory = speed.memory_plan(other)
         except BudgetError:
             continue
         found.append(
@@ -175,7 +167,7 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
                 "subspace_size": spec.subspace_size,
                 "n_workers": memory.n_workers,
                 "mapped": memory.mapped,
-                "iterations": recommended_iterations(other)[0],
+                "iterations": speed.recommended_iterations(other)[0],
                 "degrees": degree_times(other),
             }
         )
@@ -196,7 +188,7 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
 
     advice: list[dict[str, str]] = []
     spec = draft.spec
-    n_iterations, why = recommended_iterations(draft)
+    n_iterations, why = speed.recommended_iterations(draft)
     advise("iterations", n_iterations, n_iterations, why)
     if not spec.model.is_tree or spec.method.splits_rows:
         return advice  # the rest was measured with trees, of methods that are told q
@@ -236,7 +228,7 @@ def _draw_block(draft: RunDraft, *, is_mapped: bool) -> tuple[int, int, str]:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return 1, spec.draw_block, reason
     where = "a server, at assumed rates," if draft.is_remote else "a cold disk"
-    single, blocks = (1000 * cold_seconds(draft, g) for g in (1, size))
+    single, blocks = (1000 * speed.cold_seconds(draft, g) for g in (1, size))
     return (
         size,
         spec.draw_block,

@@ -29,7 +29,6 @@ from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import closed, survivors_of
 from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 
@@ -156,7 +155,13 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
     if own_end is not None:
         return own_end
     if spec.concludes:
-        return _iterations_to_verdict(draft)
+        with_leaders = spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size)
+        n_lanes, beside = (2, ", with and without the leading ones") if with_leaders else (1, "")
+        count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
+        drawn = f"every feature is drawn about {DRAWS} times{beside}"
+        if spec.method.draws_by_scores:
+            drawn = f"a feature of mean weight is drawn about {DRAWS} times"
+        return max(count, MIN_ITERATIONS), f"{drawn}; the last stage follows"
     times = times_to_draw(draft)
     n_draws, every = times["n_draws"], times["every"]
     wanted = f"every feature is drawn {n_draws} times with probability {times['level']:g}"
@@ -176,17 +181,6 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
         f"fewer than {n_draws} times"
         + (f" ({wanted} takes {every:,})" if every else " (held features leave them no place)")
     )
-
-
-def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
-    spec = draft.spec
-    n_lanes = 2 if spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size) else 1
-    count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
-    beside = ", with and without the leading ones" if n_lanes == 2 else ""
-    drawn = f"every feature is drawn about {DRAWS} times{beside}"
-    if spec.method.draws_by_scores:
-        drawn = f"a feature of mean weight is drawn about {DRAWS} times"
-    return max(count, MIN_ITERATIONS), f"{drawn}; the last stage follows"
 
 
 # Where the memory under a cap goes, and the seconds of an iteration.
@@ -268,11 +262,6 @@ class Speed:
     measured: bool
     how: str
     later: dict[str, float] = field(default_factory=dict)
-
-
-def n_reads(spec: RunSpec) -> int:
-    """Return about how many reads page a subspace in where the store is not mapped."""
-    return ceil_div(spec.subspace_size, spec.draw_block)
 
 
 def cold_seconds(draft: RunDraft, draw_block: int) -> float:
@@ -420,12 +409,11 @@ def estimated_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     shape, spec = draft.shape, draft.spec
     if not spec.model.is_tree:
         return _tried_speed(draft, memory)
-    n_columns = spec.n_columns
     mean = spec.sampler.mean_columns(shape.n_candidates)
-    n_columns = n_columns if mean is None else min(n_columns, mean)
+    n_columns = spec.n_columns if mean is None else min(spec.n_columns, mean)
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
-        paging += READ_SECONDS * n_reads(spec)
+        paging += READ_SECONDS * ceil_div(spec.subspace_size, spec.draw_block)
     bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
     work = seconds_of_trees(draft, n_columns) + paging + bookkeeping
     how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"

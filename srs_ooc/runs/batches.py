@@ -261,23 +261,21 @@ class BatchExecutor:
     def _send(self) -> None:
         members = {m.iteration.number: m for m in self._waiting if not m.cancelled()}
         self._waiting = []
-        if not members:
-            return
-        sent = self._line.send(Batch({n: member.iteration for n, member in members.items()}))
-        self._under_way[sent] = members
-        for member in members.values():
-            member.sent = sent
+        if members:
+            sent = self._line.send(Batch({n: member.iteration for n, member in members.items()}))
+            self._under_way[sent] = members
+            for member in members.values():
+                member.sent = sent
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""
         sent = growing.sent
         members = None if sent is None else self._under_way.get(sent)
-        if sent is None or members is None:  # it still waits, and will not be sent
-            return
-        del members[growing.iteration.number]
-        if not members:
-            sent.cancel()
-            del self._under_way[sent]
+        if sent is not None and members is not None:  # else it still waits, and will not be sent
+            del members[growing.iteration.number]
+            if not members:
+                sent.cancel()
+                del self._under_way[sent]
 
     def close(self) -> None:
         """Give up what is under way; nothing more is sent."""

@@ -95,15 +95,6 @@ def same(job: Job) -> Job:
     return job
 
 
-def threads_of(client: Any) -> dict[str, int]:
-    """Return the threads of each worker; of none where no scheduler answers."""
-    counts: dict[str, int] = {}
-    if client.status == "running":
-        with suppress(OSError, TimeoutError, CancelledError):
-            counts = client.sync(client.scheduler.ncores, callback_timeout=10)
-    return counts
-
-
 class DaskLine:
     """Sends the batches of one job as tasks of a Dask client.
 
@@ -135,8 +126,7 @@ class DaskLine:
         parts = vars(job) | vars(getattr(job, "inputs", job))
         arrays = [part for part in parts.values() if isinstance(part, np.ndarray)]
         if sum(array.nbytes for array in arrays) > LARGE_JOB_NBYTES:
-            key = f"srs_ooc_job-{self._unique}"
-            self._job = client.submit(same, job, key=key, pure=False)
+            self._job = client.submit(same, job, key=f"srs_ooc_job-{self._unique}", pure=False)
         self._listens = job.tells
         if self._listens:
             client.subscribe_topic(topic_of(job.token), self._hear)
@@ -176,7 +166,12 @@ class DaskLine:
         return self._n_threads
 
     def _count(self) -> None:
-        self._n_threads, self._counted = sum(threads_of(self._client).values()), time.monotonic()
+        """Count the threads of the workers; there are none where no scheduler answers."""
+        counts: dict[str, int] = {}
+        if self.is_open:
+            with suppress(OSError, TimeoutError, CancelledError):
+                counts = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
+        self._n_threads, self._counted = sum(counts.values()), time.monotonic()
 
     def look(self) -> None:
         """See whether there is still somebody to wait for, if that was not seen a moment ago.
@@ -207,15 +202,14 @@ class DaskLine:
 
     def close(self) -> None:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
-        if self._job is None or not self.is_open:
-            return
-        self._job = None
-        if self._listens:
-            with suppress(Exception):
-                self._client.unsubscribe_topic(topic_of(self._token))
-        saying = Thread(target=self._say_over, daemon=True)
-        saying.start()
-        saying.join(OVER_SECONDS)  # a frozen worker never answers
+        if self._job is not None and self.is_open:
+            self._job = None
+            if self._listens:
+                with suppress(Exception):
+                    self._client.unsubscribe_topic(topic_of(self._token))
+            saying = Thread(target=self._say_over, daemon=True)
+            saying.start()
+            saying.join(OVER_SECONDS)  # a frozen worker never answers
 
     def _say_over(self) -> None:
         with suppress(Exception):
@@ -281,20 +275,17 @@ def gone() -> RunError:
 
 def failed(error: Exception) -> RunError:
     """Return the error of a task that failed for a reason that is none of ours."""
+    what = " ".join(str(error).split())[:500]
     if type(error).__name__ == "KilledWorker":
         return RunError(
             "--dask: expected workers that stay, found that all that tried an order died "
-            f"({_line(error)}). Mostly their memory is short: see their logs, give them more, or "
+            f"({what}). Mostly their memory is short: see their logs, give them more, or "
             f"say less with --worker-memory-mb. {RESUME}"
         )
     return RunError(
         f"--dask: expected workers with srs-ooc {__version__} installed, found a task that failed "
-        f"({type(error).__name__}: {_line(error)}). See the logs of the workers. {RESUME}"
+        f"({type(error).__name__}: {what}). See the logs of the workers. {RESUME}"
     )
-
-
-def _line(error: object) -> str:
-    return " ".join(str(error).split())[:500]
 
 
 class DaskCluster:
@@ -371,7 +362,10 @@ def dask_cluster(
     with ExitStack() as stack:
         if address is not None and address.split(":")[0] == LOCAL:
             _distributed()  # its libraries count as the program's own
-            local = _local_client(_n_workers(address))
+            number = address.removeprefix(LOCAL).removeprefix(":") or str(os.cpu_count() or 1)
+            if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
+                raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
+            local = _local_client(int(number))
             yield DaskCluster(None, worker_memory_mb, lambda: stack.enter_context(local))
         else:
             client = stack.enter_context(_client(address, scheduler_file))
@@ -398,13 +392,6 @@ def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
 def _distributed() -> Any:
     remedy = "Run `pip install 'srs-ooc[dask]'` here and on the workers."
     return library("distributed", "--dask", remedy)
-
-
-def _n_workers(address: str) -> int:
-    number = address.removeprefix(LOCAL).removeprefix(":") or str(os.cpu_count() or 1)
-    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
-        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
-    return int(number)
 
 
 @contextmanager

@@ -231,48 +231,37 @@ class Speculation:
         in_round = self._round_size - iteration % self._round_size
         self._check(iteration, in_round)
         if in_round == self._round_size:
-            self._begin_round(iteration, most)
-        n_growing = min(in_round + self._n_beyond, most)
-        self._propose_until(min(iteration + n_growing + self._executor.n_read_ahead, end))
-        self._grow_until(min(iteration + n_growing, end))
+            # A round begins: guess further if it has the version that was expected of it.
+            if self._expected == (iteration, self._version(iteration)):
+                self._n_beyond = min(self._n_beyond + 2 * self._round_size, most)
+            following = iteration + self._round_size
+            self._expected = following, self._version(following)
+        grown = iteration + min(in_round + self._n_beyond, most)
+        proposed, grown = min(grown + self._executor.n_read_ahead, end), min(grown, end)
+        for number in range(self._next_proposed, proposed):
+            if number not in self._guesses:
+                self._guesses[number] = self._version(number), self._propose(number)
+                if number >= self._announced:
+                    self._executor.announce(self._guesses[number][1])
+                    self._announced = number + 1
+        self._next_proposed = max(self._next_proposed, proposed)
+        for number in range(self._next_grown, grown):
+            if number not in self._growing:
+                self._growing[number] = self._executor.submit(self._guesses[number][1])
+        self._next_grown = max(self._next_grown, grown)
         del self._guesses[iteration]
         return self._growing.pop(iteration).result()
-
-    def _begin_round(self, iteration: int, most: int) -> None:
-        """Guess further if the round that begins has the version that was expected of it."""
-        if self._expected == (iteration, self._version(iteration)):
-            self._n_beyond = min(self._n_beyond + 2 * self._round_size, most)
-        following = iteration + self._round_size
-        self._expected = following, self._version(following)
 
     def _check(self, iteration: int, in_round: int) -> None:
         """Throw away wrong guesses if that at ``iteration`` is one."""
         self._next_proposed = max(self._next_proposed, iteration)
         self._next_grown = max(self._next_grown, iteration)
         guess = self._guesses.get(iteration)
-        if guess is None or guess[0] == self._version(iteration):
-            return
-        self._next_proposed = self._next_grown = iteration
-        wrong = [n for n, (version, _) in self._guesses.items() if version != self._version(n)]
-        self._throw_away(wrong)
-        self._n_beyond = max(0, len(self._guesses) - in_round)
-
-    def _propose_until(self, end: int) -> None:
-        """Propose what is not proposed yet of the iterations before ``end``."""
-        for number in range(self._next_proposed, end):
-            if number not in self._guesses:
-                self._guesses[number] = self._version(number), self._propose(number)
-                if number >= self._announced:
-                    self._executor.announce(self._guesses[number][1])
-                    self._announced = number + 1
-        self._next_proposed = max(self._next_proposed, end)
-
-    def _grow_until(self, end: int) -> None:
-        """Submit what is not under way yet of the iterations before ``end``."""
-        for number in range(self._next_grown, end):
-            if number not in self._growing:
-                self._growing[number] = self._executor.submit(self._guesses[number][1])
-        self._next_grown = max(self._next_grown, end)
+        if guess is not None and guess[0] != self._version(iteration):
+            self._next_proposed = self._next_grown = iteration
+            wrong = [n for n, (version, _) in self._guesses.items() if version != self._version(n)]
+            self._throw_away(wrong)
+            self._n_beyond = max(0, len(self._guesses) - in_round)
 
     def drop(self) -> None:
         """Throw away what was proposed and grown ahead."""
@@ -364,10 +353,8 @@ class Engine:
     def propose(self, number: int) -> Iteration:
         """Return iteration ``number`` as the sampler would have it now."""
         key = key_of(self._seed, number // self._round_size, number % self._round_size)
-        subspace = self.sampler.propose(number, key)
-        probe = None
-        if self._judge is not None:
-            probe = self._judge.probe(key, len(subspace.features))
+        subspace, judge = self.sampler.propose(number, key), self._judge
+        probe = None if judge is None else judge.probe(key, len(subspace.features))
         return Iteration(number, subspace, derive(key, Purpose.TREE), probe)
 
     def advance(self, until: int, keep_going: Callable[[], bool] = lambda: True) -> None:

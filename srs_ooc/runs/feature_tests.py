@@ -15,28 +15,14 @@ from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.base.text import ceil_div
+from srs_ooc.evidence import rank_tests
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, beside_others, cost, n_looked_at
 from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget, Times
 from srs_ooc.evidence.judges import pairs_of
 from srs_ooc.evidence.pairs import MOST_ROWS as PAIRS_ROWS
 from srs_ooc.evidence.pairs import Halves, Scanned, most_halves
-from srs_ooc.evidence.rank_tests import (
-    CENSORING_LEVEL,
-    CERTAIN,
-    N_BINS,
-    NO_CONTRAST,
-    UNSCORED,
-    Contrast,
-    RankTarget,
-    adjusted_steps,
-    binned,
-    contrasts_log_p,
-    inflation_of,
-    p_value_bins,
-    shares_beside,
-    strongest_of,
-)
+from srs_ooc.evidence.rank_tests import N_BINS, NO_CONTRAST, Contrast, RankTarget, contrasts_log_p
 from srs_ooc.evidence.tally import largest
 from srs_ooc.native.numerics import log, powers
 from srs_ooc.runs.engine import commit_due
@@ -178,10 +164,10 @@ class TestedFeatures:
         """Take those of the next features, and p-values of those that are promising."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
         some = np.flatnonzero(neg_log10_p >= _PROMISING)
-        bins = p_value_bins(log_p[:, Contrast.LOCATION])
+        bins = rank_tests.p_value_bins(log_p[:, Contrast.LOCATION])
         pages = np.arange(self.done, self.done + len(bins)) // PAGE_ITEMS
         for page in np.unique(pages).tolist():
-            self._count(page, binned(bins[pages == page]))
+            self._count(page, rank_tests.binned(bins[pages == page]))
         self._add(features, neg_log10_p, features[some], log_p[some])
 
     def _count(self, page: int, counts: Integers) -> None:
@@ -274,7 +260,7 @@ class MarginalTests:
         """
         n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
         own = np.full(len(neg_log10_p), NO_CONTRAST, np.uint8)
-        for features in _from(neg_log10_p, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
+        for features in _from(neg_log10_p, log(max(n_tested, 1) / rank_tests.CERTAIN) / log(10.0)):
             own[features] = self.contrasts_of(features)
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own
@@ -284,8 +270,9 @@ class MarginalTests:
 
     def shares_of(self, features: Uints32) -> Floats:
         """Return the shares of the contrasts of some features; float64 (n, 3)."""
-        nothing = np.full(len(features), NO_CONTRAST, np.uint8)
-        return shares_beside(self._counts, nothing if self._own is None else self._own[features])
+        own = self._own
+        own = np.full(len(features), NO_CONTRAST, np.uint8) if own is None else own[features]
+        return rank_tests.shares_beside(self._counts, own)
 
     def of_all(self) -> Floats32:
         """Return -log10 p of every feature.
@@ -298,7 +285,8 @@ class MarginalTests:
             for at in self._paced(tested.n, tested.done):
                 features = tested.features(at)
                 log_p = self._log_p(features)
-                tested.add(self._strongest(log_p, features)[0].astype(np.float32), log_p)
+                strengths = rank_tests.strongest_of(log_p, self.shares_of(features))[0]
+                tested.add(strengths.astype(np.float32), log_p)
                 if time.monotonic() >= due:
                     due = commit_due(tested.commit())
         except StoppedError:
@@ -311,8 +299,7 @@ class MarginalTests:
     def n_halves(self, n_features: int) -> int:
         """Return how many halves of so many features are looked at in pairs; 0 where none are."""
         asked, n_rows = pairs_of(self._resources.spec.judging), self._resources.manifest.n_rows
-        n_classes = max(1, len(self.table.task.classes))
-        return most_halves(asked, n_rows, n_features, n_classes)
+        return most_halves(asked, n_rows, n_features, max(1, len(self.table.task.classes)))
 
     def best_pairs(self, neg_log10_p: Floats32, most: int) -> Uints32:
         """Return the pairs of all tested features that show most together; uint32 (n, 2).
@@ -387,34 +374,36 @@ class MarginalTests:
             coded, kinds = self._coded(columns), self.table.categorical(sample[some])
             left = None
             if covariates is not None:
-                left = adjusted_steps(*coded, covariates)
+                left = rank_tests.adjusted_steps(*coded, covariates)
                 kept = np.concatenate([kept, left[:, Contrast.LOCATION][:, rows]])
             for found, target in zip(null, targets, strict=True):
                 only = Contrast.LOCATION
                 log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds, steps=left)
-                found[some] = p_value_bins(log_p[:, only])
+                found[some] = rank_tests.p_value_bins(log_p[:, only])
                 self.tell()
             done = some.stop
         is_there = null[0] < N_BINS  # by the margins alone
-        codes = (kept[is_there], UNSCORED) if len(kept) else None
+        codes = (kept[is_there], rank_tests.UNSCORED) if len(kept) else None
         if codes is None and is_there.any():
             codes = _codes_of(self.table, sample[is_there], rows)
         squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
-        return inflation_of(self.location, null[:, is_there], squares, len(rows))
+        return rank_tests.inflation_of(self.location, null[:, is_there], squares, len(rows))
 
     def of(self, features: Uints32) -> Floats32:
         """Return -log10 p of some features, the same as among all."""
-        found = np.zeros(len(features), np.float32)
-        for at in self._paced(len(features)):
-            found[at] = self._strongest(self._log_p(features[at]), features[at])[0]
-        return found
+        return self._strongest(features)[0]
 
     def contrasts_of(self, features: Uints32) -> Bytes:
         """Return the :class:`Contrast` that shows most of each of some features."""
-        found = np.zeros(len(features), np.uint8)
-        for at in self._paced(len(features)):
-            found[at] = self._strongest(self._log_p(features[at]), features[at])[1]
-        return found
+        return self._strongest(features)[1]
+
+    def _strongest(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        n = len(features)
+        strengths, contrasts = np.zeros(n, np.float32), np.zeros(n, np.uint8)
+        for at in self._paced(n):
+            log_p, shares = self._log_p(features[at]), self.shares_of(features[at])
+            strengths[at], contrasts[at] = rank_tests.strongest_of(log_p, shares)
+        return strengths, contrasts
 
     def censored_by(self, features: Uints32, contrasts: Bytes) -> dict[int, float]:
         """Return the p-values of contrasts that censoring depends on, by feature."""
@@ -423,7 +412,7 @@ class MarginalTests:
         log_p = self._tested(features, self._target.of_censoring(risk))
         own = powers(log_p[np.arange(len(features)), contrasts % NO_CONTRAST])
         found = zip(features.tolist(), own.tolist(), strict=True)
-        return {feature: p for feature, p in found if p < CENSORING_LEVEL}
+        return {feature: p for feature, p in found if p < rank_tests.CENSORING_LEVEL}
 
     def _paced(self, n: int, done: int | None = None) -> Iterator[slice]:
         """Yield pieces of so many features, as large as the last ones were fast to test.
@@ -439,9 +428,6 @@ class MarginalTests:
             self._at_once = int(min(max(growth * self._at_once, _COLUMNS), _PIECE))
             start = stop
             self.tell(None if done is None else Step(TESTS, stop, n, unit="features"))
-
-    def _strongest(self, log_p: Floats, features: Uints32) -> tuple[Floats, Bytes]:
-        return strongest_of(log_p, self.shares_of(features))
 
     def _log_p(self, features: Uints32) -> Floats:
         """Return the p-values of the contrasts of some features, as kept or as tested now."""
@@ -475,9 +461,20 @@ class MarginalTests:
         return found
 
     def _coded(self, columns: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        """Return columns as they are tested, and how many codes there are; changed in place."""
-        n_codes = self.table.missing_code
-        return _dense(columns, n_codes) if columns.itemsize > 1 else (columns, n_codes)
+        """Return columns as they are tested, and how many codes there are; changed in place.
+
+        Codes of two bytes are numbered from 0 as they are in use, missing ones last.
+        """
+        missing_code = self.table.missing_code
+        if columns.itemsize == 1:
+            return columns, missing_code
+        is_used = np.zeros(missing_code + 1, np.bool_)
+        for column in columns:  # one at a time: sorting all of them takes more memory than tests
+            is_used[column] = True
+        numbers = (np.cumsum(is_used) - 1).astype(np.uint16)
+        for column in columns:
+            column[:] = numbers[column]
+        return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
 def _pieces(n: int, size: int) -> list[slice]:
@@ -490,20 +487,6 @@ def _from(neg_log10_p: Floats32, bar: float) -> Iterator[Uints32]:
         some = np.flatnonzero(neg_log10_p[at] >= bar)
         if len(some):
             yield (at.start + some).astype(np.uint32)
-
-
-def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.uint16], int]:
-    """Return the codes numbered from 0 as they are in use, missing ones last, and how many.
-
-    In place, and a column at a time: sorting all of them takes more memory than the tests.
-    """
-    is_used = np.zeros(missing_code + 1, np.bool_)
-    for column in columns:
-        is_used[column] = True
-    numbers = (np.cumsum(is_used) - 1).astype(np.uint16)
-    for column in columns:
-        column[:] = numbers[column]
-    return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
 def feature_columns(
@@ -615,8 +598,7 @@ def add_tests_beside(
     neg_log10_p -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and (n_halves := tests.n_halves(n_tested)):
-            pairs = tests.best_pairs(neg_log10_p, n_halves)
-            closing = np.concatenate([pairs.reshape(-1), closing])
+            closing = np.concatenate([tests.best_pairs(neg_log10_p, n_halves).ravel(), closing])
             tests.tell()
         features = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, features, rows)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Ints, Uints32
-from srs_ooc.base.budget import PROCESS_NBYTES, Lease, growth_counted, total_nbytes
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
@@ -44,7 +44,8 @@ FIRST = 20
 FEWEST = 2
 """Rows of each class that a half has at least."""
 DEALING_NBYTES = 180
-"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of."""
+"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of. What
+a half takes after that is less than the run."""
 
 Half = dict[str, Any]
 """What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
@@ -304,13 +305,7 @@ def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[R
     here = inputs.part(rows, place == number % 2)
     seed = key_of(spec.run.seed, Purpose.HALVES, number, Purpose.TREE)
     rows_digest = str(digest(here.rows, "rows"))
-    spec = replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest)
-    return spec, here
-
-
-def dealing_lease(n_rows: int) -> Lease:
-    """Return what dealing rows takes; what a half takes after that is less than the run."""
-    return Lease("rows dealt into halves", DEALING_NBYTES * n_rows)
+    return replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest), here
 
 
 def check_halves(

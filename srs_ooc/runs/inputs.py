@@ -161,7 +161,15 @@ class SideFile:
             if start != self.n_lines:
                 raise self._changed()
         if not found.all():
-            raise self._absent(found)
+            lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
+            first = next(lines, b"").decode()
+            n_absent = len(found) - int(np.count_nonzero(found))
+            listed = "--names" if self.what == "feature" else "--row-ids"
+            raise UsageError(
+                f"{self.file}: expected every line to be a {self.what} of the store, found "
+                f"{n_absent} that are not (first: {first[:80]!r}). `srs-ooc inspect STORE "
+                f"{listed}` lists them."
+            )
         return marked
 
     def stored_in(self, store: Store, spare_nbytes: int) -> Bools:
@@ -170,16 +178,6 @@ class SideFile:
         for start, positions in store.pieces("positions"):
             out[start : start + len(positions)] = named[positions]
         return out
-
-    def _absent(self, found: Bools) -> UsageError:
-        lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
-        first = next(lines, b"").decode()
-        n_absent = len(found) - int(np.count_nonzero(found))
-        listed = "--names" if self.what == "feature" else "--row-ids"
-        return UsageError(
-            f"{self.file}: expected every line to be a {self.what} of the store, found {n_absent} "
-            f"that are not (first: {first[:80]!r}). `srs-ooc inspect STORE {listed}` lists them."
-        )
 
     def _changed(self) -> UsageError:
         return UsageError(
@@ -272,30 +270,24 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
             )
         name, score = (header.index(column) for column in _COLUMNS)
         for row in lines:
-            line = lines.line_num
+            where = f"{file}, line {lines.line_num}"
             if len(row) != len(header):
+                raise UsageError(f"{where}: expected {len(header)} cells, found {len(row)}.")
+            try:
+                value = float(row[score])
+            except ValueError:
+                value = -1.0
+            if not (isfinite(value) and value >= 0):
                 raise UsageError(
-                    f"{file}, line {line}: expected {len(header)} cells, found {len(row)}."
+                    f"{where}: expected a score from 0 on, found {row[score][:40]!r}. Leave "
+                    "features out that shall not be drawn, or give them 0."
                 )
-            yield row[name].encode(), _score_of(file, line, row[score])
+            yield row[name].encode(), value
     except csv.Error as error:
         raise UsageError(
             f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
             f"found one that cannot be read: {error}."
         ) from error
-
-
-def _score_of(file: Path, line: int, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = -1.0
-    if not (isfinite(score) and score >= 0):
-        raise UsageError(
-            f"{file}, line {line}: expected a score from 0 on, found {text[:40]!r}. Leave features "
-            "out that shall not be drawn, or give them 0."
-        )
-    return score
 
 
 # What options naming files mean for a store: excluded features and training rows.

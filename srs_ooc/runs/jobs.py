@@ -143,8 +143,7 @@ class Job(ABC):
     @property
     def run(self) -> str:
         """A short digest of its identity."""
-        text = json.dumps(self.identity, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Line(Protocol):

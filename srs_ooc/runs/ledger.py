@@ -335,8 +335,7 @@ def write_pages(
 ) -> None:
     """Write ``pages`` of ``array``, ids from ``first_id`` on, inside the caller's transaction."""
     for page in pages:
-        items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        data = items.data.cast("B")
+        data = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS].data.cast("B")
         row = first_id + page
         size = PAGE_ITEMS * array.itemsize
         database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
@@ -653,9 +652,8 @@ class Ledger(Closing):
             if checksums_digest(self._database) != record["pages"]:
                 what = "pages of the counts are missing or of another commit"
                 raise damaged_run(self.run / FILE, what)
-            layout = record["layout"]
             for name, part in parts.items():
-                part.restore(SavedPart(self, self._database, name, layout))
+                part.restore(SavedPart(self, name, record["layout"]))
         return progress
 
     def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
@@ -671,9 +669,18 @@ class Ledger(Closing):
         start = time.monotonic()
         self.check()
         with self._counted(progress.iteration):
-            layout = self.meta("state")["layout"]
+            layout = self.meta("state")["layout"]  # of large arrays: [column, length]
             for name, state in states.items():
-                self._write_state(name, state, layout)
+                for key, pages in state.pages.items():
+                    full = f"{name}.{key}"
+                    column = layout[full][0] if full in layout else len(layout)
+                    layout[full] = [column, len(pages.array)]
+                    changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
+                    write_pages(self._database, column * STRIDE, pages.array, changed.tolist())
+                if state.arrays:
+                    self._put_arrays(name, state.arrays)
+                if state.facts is not None:
+                    self._put_meta(name, state.facts)
             digest = checksums_digest(self._database)
             self._put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
             self._record_history(progress)
@@ -681,19 +688,6 @@ class Ledger(Closing):
             for pages in state.pages.values():
                 pages.changed[:] = False
         return time.monotonic() - start
-
-    def _write_state(self, name: str, state: State, layout: dict[str, list[int]]) -> None:
-        """Write one part, and note where its large arrays lie: [column, length]."""
-        for key, pages in state.pages.items():
-            full = f"{name}.{key}"
-            column = layout[full][0] if full in layout else len(layout)
-            layout[full] = [column, len(pages.array)]
-            changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
-            write_pages(self._database, column * STRIDE, pages.array, changed.tolist())
-        if state.arrays:
-            self._put_arrays(name, state.arrays)
-        if state.facts is not None:
-            self._put_meta(name, state.facts)
 
     def _record_history(self, progress: Progress) -> None:
         self._database.execute(
@@ -807,22 +801,14 @@ class SavedPart:
     ----------
     ledger : Ledger
         Open.
-    database : Connection
-        Its database.
     name : str
         Of the part.
     layout : dict
         Where large arrays lie: column and length.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        database: sqlite3.Connection,
-        name: str,
-        layout: Mapping[str, list[int]],
-    ) -> None:
-        self._ledger, self._database, self._name, self._layout = ledger, database, name, layout
+    def __init__(self, ledger: Ledger, name: str, layout: Mapping[str, list[int]]) -> None:
+        self._ledger, self._name, self._layout = ledger, name, layout
 
     @property
     def facts(self) -> Any:
@@ -842,7 +828,7 @@ class SavedPart:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         place = self._layout.get(f"{self._name}.{name}")
         if place is not None:
-            read_pages(self._database, place[0] * STRIDE + first_page, out)
+            read_pages(self._ledger._database, place[0] * STRIDE + first_page, out)
 
 
 class StageBook:
@@ -863,19 +849,17 @@ class StageBook:
     def load(self, parts: Mapping[str, Stateful]) -> Progress:
         """Restore the stage's part; return where it stands."""
         ((name, part),) = parts.items()
-        with self._ledger.reading() as database:
+        with self._ledger.reading():
             arrays = self._ledger.read_arrays(name)
             if arrays is None or int(arrays[_ORIGIN]) != self._origin:
                 return START
-            part.restore(SavedPart(self._ledger, database, name, {}))
+            part.restore(SavedPart(self._ledger, name, {}))
         return Progress(int(arrays[_ITERATION]), 0, 0.0, 0)
 
-    def commit(self, progress: Progress, states: Mapping[str, State]) -> float:
-        """Write the part's arrays in one transaction; return the seconds it took."""
-        start = time.monotonic()
+    def commit(self, progress: Progress, states: Mapping[str, State]) -> None:
+        """Write the part's arrays in one transaction."""
         ((name, state),) = states.items()
         assert not state.pages
         assert state.facts is None
         where = {_ORIGIN: np.array(self._origin), _ITERATION: np.array(progress.iteration)}
         self._ledger.write_arrays(name, dict(state.arrays) | where)
-        return time.monotonic() - start

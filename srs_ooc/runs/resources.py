@@ -187,10 +187,9 @@ class Resources:
         self.candidates = task.inputs.candidates(self.n_features)
         self.n_candidates = shape.n_candidates
         self.source, ahead = open_source(spec, store, task, budget, stack)
-        self.executor: Executor
         if self._elsewhere is None:
             fit = partial(fit_iteration, self.source, self.learner)
-            self.executor = ThreadExecutor(fit, self.blocks, ahead)
+            self.executor: Executor = ThreadExecutor(fit, self.blocks, ahead)
         else:
             self.executor = self._elsewhere(spec.n_columns)
         stack.callback(self.executor.close)
@@ -250,7 +249,8 @@ class Resources:
             positions=self.task.positions,
         )
         sampler = spec.sampler.make(context)
-        engine = Engine(
+        check_needs(sampler, self.learner.provides, spec.model.model)
+        return Engine(
             sampler,
             self.executor,
             book,
@@ -259,8 +259,6 @@ class Resources:
             observers=observers,
             judge=spec.judging,
         )
-        check_needs(sampler, self.learner.provides, self.spec.model.model)
-        return engine
 
     def closing_executor(
         self, min_samples_leaf: int, most: int
@@ -273,8 +271,7 @@ class Resources:
         limits = min_samples_leaf, most
         if self._elsewhere is not None:
             return closing(self._elsewhere(most, limits))
-        learner = closing_learner(self.trees, self.spec, limits)
-        return executor_of(self.source, learner, self.blocks)
+        return executor_of(self.source, closing_learner(self.trees, self.spec, limits), self.blocks)
 
 
 def open_source(

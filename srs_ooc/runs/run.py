@@ -7,7 +7,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NoReturn
 
-from srs_ooc.base.arrays import Ints32
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
@@ -72,12 +71,17 @@ class Run(Ledger):
     @cached_property
     def inputs(self) -> Inputs:
         """What the files of options said when the run was made."""
+        basis, bins, scores = (self.input(name, "<i4") for name in NULL_MODEL)
+        if basis is not None and bins is not None and len(bins) and len(basis) % len(bins) == 0:
+            basis = basis.reshape(len(bins), -1)
         inputs = Inputs(
             self.input("excluded", "<u4"),
             self.input("rows", "<i4"),
             self.input(WEIGHTS, "<u4"),
             self.input("validation", "<i4"),
-            *self._null_model(),
+            basis,
+            bins,
+            scores,
         )
         held = NOT_GIVEN | self.spec.to_json()
         kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
@@ -91,12 +95,6 @@ class Run(Ledger):
         if (found := inputs.null_digest) != held["null_model"]:
             self._refuse_input("null model", held["null_model"], found)
         return inputs
-
-    def _null_model(self) -> tuple[Ints32 | None, ...]:
-        basis, bins, scores = (self.input(name, "<i4") for name in NULL_MODEL)
-        if basis is not None and bins is not None and len(bins) and len(basis) % len(bins) == 0:
-            basis = basis.reshape(len(bins), -1)
-        return basis, bins, scores
 
     def _refuse_input(self, name: str, expected: str, found: str) -> NoReturn:
         what = f"expected the {name} that the run was made with, {expected}, found {found}"

@@ -20,18 +20,7 @@ from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.values import making_tables_nbytes, n_values_of
-from srs_ooc.trees.block import (
-    WORK_NBYTES,
-    block_nbytes,
-    padded_columns,
-    record_nbytes,
-    recorded_nbytes,
-    rows_nbytes,
-    scratch_nbytes,
-    searching_nbytes,
-    thread_nbytes,
-    values_nbytes,
-)
+from srs_ooc.trees import block
 
 if TYPE_CHECKING:
     from srs_ooc.learners.model_learner import Trial
@@ -185,18 +174,18 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     records = saves or method.splits_rows or asks
     n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
     needs = [
-        block_nbytes(n_columns, n_rows, width),
-        values_nbytes(n_columns, shape.n_values),
-        scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
-        searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
-        2 * block_nbytes(1, shape.n_rows, width),  # staging
+        block.block_nbytes(n_columns, n_rows, width),
+        block.values_nbytes(n_columns, shape.n_values),
+        block.scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
+        block.searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
+        2 * block.block_nbytes(1, shape.n_rows, width),  # staging
         192 * n_columns,  # of drawing, tallying and judging
         shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
         method.judges_candidates * 3 * n_rows * n_columns,  # rows in order, and what is made of it
-        records * record_nbytes(n_rows, n_classes, limits),
-        records * n_waiting * recorded_nbytes(n_rows, n_classes, limits),
+        records * block.record_nbytes(n_rows, n_classes, limits),
+        records * n_waiting * block.recorded_nbytes(n_rows, n_classes, limits),
         method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
-        asks * (2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
+        asks * (2 * block.WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
         spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
         (spec.learner.row_sample is not None) * (64 * n_rows + 4 * shape.n_rows),
     ]
@@ -276,7 +265,7 @@ def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
 
 def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     """Return what the training rows take, as trees are grown on them."""
-    n_bytes = rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
+    n_bytes = block.rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
     return Lease(f"labels of {shape.n_rows} rows", n_bytes)
 
 
@@ -393,12 +382,12 @@ class RunBudget(Budget):
         budget.n_workers += budget.grant_more("another worker", each, n_most - 1)
         n_workers = budget.n_workers
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
-        one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
+        one = n_workers * block.thread_nbytes(*sizes, spec.learner.splitter)
         more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
         budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
         budget.mapped = shape.codes_nbytes <= budget.free_nbytes
         as_codes = 5 if shape.n_linked_rows else 1  # a column as read, and as codes
-        tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1)
+        tiles = 2 * (budget.n_threads - 1) * n_workers * block.padded_columns(1)
         tiles *= as_codes * shape.column_nbytes
         if not budget.mapped and tiles <= budget.free_nbytes:
             budget.n_readers = budget.n_threads
@@ -420,7 +409,7 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     each_row += EVENT_ROW_NBYTES * shape.has_events
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
-    tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
+    tiles = 3 * block.block_nbytes(1, n_rows, shape.code_nbytes)
     each_row += (SCORES_NBYTES + 8 * shape.n_classes) * (shape.n_basis > 0)
     return columns + tiles + 6 * MB + each_row * n_rows + adjusting_nbytes(shape, n_rows)
 

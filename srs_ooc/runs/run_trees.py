@@ -202,11 +202,10 @@ class TreeWriter(Closing):
         try:
             yield
         except OSError as error:
-            text = (
+            raise RunError(
                 f"{self._path}: the trees could not be written: {error.strerror or error}. If the "
                 "disk is full, make room and resume; nothing that was committed is lost."
-            )
-            raise RunError(text) from error
+            ) from error
 
 
 class TreeReader:

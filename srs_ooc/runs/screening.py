@@ -24,14 +24,8 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict, conclude
 from srs_ooc.runs.weights import with_weights
-from srs_ooc.samplers.elimination import (
-    BY_SENSITIVITY,
-    LEAF_SHARE,
-    MIXED,
-    SURVIVORS,
-    TREES,
-    Elimination,
-)
+from srs_ooc.samplers import elimination
+from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
@@ -68,10 +62,10 @@ def closed(
     key = key_of(spec.run.seed, Purpose.CLOSING, until)
     most = min(spec.subspace_size, SURVIVORS)
     asks = closes_by_sensitivity(spec.judging)
-    shares = BY_SENSITIVITY if asks else MIXED
+    shares = elimination.BY_SENSITIVITY if asks else elimination.MIXED
     sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks, n_each=n_each)
     book = None if ledger is None else StageBook(ledger, until)
-    leaf = floor(LEAF_SHARE * spec.learner.n_grown(resources.n_rows))
+    leaf = floor(elimination.LEAF_SHARE * spec.learner.n_grown(resources.n_rows))
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")
@@ -95,8 +89,8 @@ def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
     spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
 
-    some_only = spec.method.splits_rows  # most of its trees only serve to learn
-    return TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
+    # of a method that splits rows most trees only serve to learn
+    return TreeWriter(ledger, None if spec.method.splits_rows else spec.learner.trees_per_subspace)
 
 
 def search(
@@ -114,8 +108,14 @@ def search(
     """
     ledger.check_store(store)
     ledger.check = store.check_unchanged
-    _check_iterations(ledger, request)
     spec, before, asked = ledger.spec, ledger.progress(), request.iterations
+    is_earlier = asked is not None and asked < before.iteration
+    if is_earlier and not is_done(ledger, int(ledger.meta("iterations"))):  # else it is only read
+        raise UsageError(
+            f"--iterations: expected the iterations in total, at least the {before.iteration} that "
+            f"are done, found {asked}. To end the run where it is, give --iterations "
+            f"{before.iteration}."
+        )
     settled = {PLACES: places_of(store.place, ledger.run)} | (settled or {})
     if asked is not None:
         settled["iterations"] = asked and max(asked, before.iteration)
@@ -178,8 +178,7 @@ def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
     sampler = engine.sampler
 
     def going() -> bool:
-        by_iterations = Step("", engine.iteration, until, sampler.n_kept)
-        return watch(sampler.progress() or by_iterations)
+        return watch(sampler.progress() or Step("", engine.iteration, until, sampler.n_kept))
 
     engine.advance(until, going)
     if engine.is_over:
@@ -200,17 +199,6 @@ def keep(ledger: Run, settled: dict[str, Any]) -> None:
         name, value = settled.popitem()
         if not ledger.has_meta(name) or value != ledger.meta(name):
             ledger.set_meta(name, value)
-
-
-def _check_iterations(ledger: Run, request: Request) -> None:
-    """Refuse to end a run before where it is; a finished run is read, whatever is asked."""
-    done, asked = ledger.progress().iteration, request.iterations
-    if asked is None or asked >= done or is_done(ledger, int(ledger.meta("iterations"))):
-        return
-    raise UsageError(
-        f"--iterations: expected the iterations in total, at least the {done} that are done, found "
-        f"{asked}. To end the run where it is, give --iterations {done}."
-    )
 
 
 def is_done(ledger: Run, until: int) -> bool:

@@ -18,26 +18,12 @@ from srs_ooc.base.urls import Url
 from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.halves import (
-    HALVES,
-    check_halves,
-    dealing_lease,
-    halves_asked,
-    halves_done,
-    select_by_halves,
-)
+from srs_ooc.runs import halves, run_memory
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest
 from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import (
-    LEDGER_NBYTES,
-    ORDERS_NBYTES,
-    TrainingShape,
-    half_leases,
-    run_leases,
-    shape_of,
-)
+from srs_ooc.runs.run_memory import TrainingShape, run_leases, shape_of
 from srs_ooc.runs.screening import is_done, keep, saves_trees, search
 from srs_ooc.runs.settling import DEFAULT_ITERATIONS, Request, check_same, declared, settle
 from srs_ooc.runs.spec import Options, RunSpec, notes_of
@@ -86,14 +72,17 @@ class RunDraft:
         store = store.of_target(request.target)
         inputs, options = _resolved(store, request)
         store.check_files()
-        _check_target(store)
+        if store.manifest.inferred.get("target") == NO_TARGET:
+            raise UsageError(
+                f"{store.place}: expected a store with a target, found one that was ingested with "
+                "--no-target. Run `srs-ooc network` on it, or ingest the table with its --target."
+            )
         draft = cls._settled(store, inputs, options, request)
         if draft.fit is not None:
             check_stages(request.cap_mb * MB, draft.stages())
             inputs = adjusted_inputs(store, inputs, options["adjust"])
             draft = cls._settled(store, inputs, options, request)
         spec, task = draft.spec, draft.task
-        _check_rows_split(spec, store)
         check_table(spec, store, inputs)
         if request.cluster is not None:
             check_cluster(spec)
@@ -101,7 +90,7 @@ class RunDraft:
         try:
             check_stages(request.cap_mb * MB, draft.stages())
             if request.halves:
-                check_halves(spec, store, inputs, request, request.halves)
+                halves.check_halves(spec, store, inputs, request, request.halves)
         except BudgetError as error:
             counts_all = spec.model.is_tree and not draft.beside_nbytes
             if counts_all or options.get("subspace_size") != "max":
@@ -169,7 +158,8 @@ class RunDraft:
         if self.fit is not None:
             stages.append([self.fit])
         if self.request.halves:
-            stages += [[dealing_lease(self.shape.n_rows)], half_leases(self.spec, self.shape)]
+            dealing = Lease("rows dealt into halves", halves.DEALING_NBYTES * self.shape.n_rows)
+            stages += [[dealing], run_memory.half_leases(self.spec, self.shape)]
         return stages
 
     @property
@@ -181,7 +171,7 @@ class RunDraft:
     def beside_nbytes(self) -> int:
         """What is held besides: requests to a server under way, and messages to a cluster."""
         reading = 0 if self.store is None else self.store.reading_nbytes
-        return reading + (0 if self.request.cluster is None else ORDERS_NBYTES)
+        return reading + (0 if self.request.cluster is None else run_memory.ORDERS_NBYTES)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -270,9 +260,11 @@ def open_or_create(
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
     given = request.exclude_file, request.rows_file, request.validation_file
-    scores, exclude_missing = _scores_file(request.options), request.exclude_missing
-    files = InputFiles(store, *given, scores, exclude_missing=exclude_missing)
-    reading = [*files.leases(), Lease("the run's record", LEDGER_NBYTES)]
+    kind, scores = declared()["scores"].kind, request.options.get("scores")
+    assert isinstance(kind, WordOrFile)
+    scores = None if scores is None or scores in kind.words else path_given(scores, "--scores")
+    files = InputFiles(store, *given, scores, exclude_missing=request.exclude_missing)
+    reading = [*files.leases(), Lease("the run's record", run_memory.LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
     spare = Budget(cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too
@@ -310,43 +302,14 @@ def _named_covariates(store: Store, options: Options) -> Options:
     return options.also(adjust=",".join(name for name in there if name in wanted))
 
 
-def _scores_file(options: Options) -> Path | None:
-    """Return the file of scores that options name, if they name one."""
-    kind, given = declared()["scores"].kind, options.get("scores")
-    assert isinstance(kind, WordOrFile)
-    return None if given is None or given in kind.words else path_given(given, "--scores")
-
-
-def _check_target(store: Store) -> None:
-    """Refuse a store of a table without a target: the numbers of its rows are none."""
-    if store.manifest.inferred.get("target") == NO_TARGET:
-        raise UsageError(
-            f"{store.place}: expected a store with a target, found one that was ingested with "
-            "--no-target. Run `srs-ooc network` on it, or ingest the table with its --target."
-        )
-
-
-def _check_rows_split(spec: RunSpec, store: Store) -> None:
-    """Refuse a method that deals rows to folds one by one where rows come in groups."""
-    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
-        raise UsageError(
-            f"--method {spec.run.method}: expected a store without groups of rows, found "
-            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
-            "would show what is held out. Ingest the table without --groups (one row a group, or "
-            "the column under --ignore), or choose another method."
-        )
-
-
 def _check_same_trees(ledger: Run, request: Request) -> None:
-    saves = saves_trees(ledger)
-    if request.save_trees is None or request.save_trees == saves:
-        return
-    found, asked = ("save-trees", "no-save-trees") if saves else ("no-save-trees", "save-trees")
-    raise RunError(
-        f"{ledger.run} is a run with {found} (asked for: {asked}). A run keeps all of its trees or "
-        "none: leave the option out to go on with it, begin another run with --fresh, or name its "
-        "folder with --out."
-    )
+    saves, named = saves_trees(ledger), ("no-save-trees", "save-trees")
+    if request.save_trees not in (None, saves):
+        raise RunError(
+            f"{ledger.run} is a run with {named[saves]} (asked for: {named[not saves]}). A run "
+            "keeps all of its trees or none: leave the option out to go on with it, begin another "
+            "run with --fresh, or name its folder with --out."
+        )
 
 
 def work_on(ledger: Run, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
@@ -365,17 +328,17 @@ def work_on(ledger: Run, store: Store, request: Request, watch: Watch = lambda _
     UsageError, BudgetError
         If the rows cannot be halved so often, or the cap cannot hold the work.
     """
-    n_halves = halves_asked(ledger) if request.halves is None else request.halves
-    if len(halves_done(ledger, n_halves)) < n_halves:
+    n_halves = halves.halves_asked(ledger) if request.halves is None else request.halves
+    if len(halves.halves_done(ledger, n_halves)) < n_halves:
         spec, inputs, saves = ledger.spec, ledger.inputs, saves_trees(ledger)
         asked = replace(request, halves=n_halves, save_trees=saves)
         shape = shape_of(store.manifest, inputs, spec.values())
         cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
         check_stages(cap_mb * MB, RunDraft(asked, spec, shape, store, inputs).stages())
-        if not check_halves(spec, store, inputs, request, n_halves, watch):
-            keep(ledger, {HALVES: n_halves})
+        if not halves.check_halves(spec, store, inputs, request, n_halves, watch):
+            keep(ledger, {halves.HALVES: n_halves})
             return
-    settled = {} if request.halves is None else {HALVES: request.halves}
+    settled = {} if request.halves is None else {halves.HALVES: request.halves}
     search(ledger, store, request, watch, settled)
     if n_halves and is_done(ledger, int(ledger.meta("iterations"))):
-        select_by_halves(ledger, store, request, n_halves, watch)
+        halves.select_by_halves(ledger, store, request, n_halves, watch)

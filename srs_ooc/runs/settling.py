@@ -47,14 +47,9 @@ from srs_ooc.samplers.srs import RandomSubspace
 
 def declared() -> dict[str, Option]:
     """Return every option of a run's identity, of whatever part, by name."""
-    found: dict[str, Option] = {}
-    for part in _parts():
-        found |= part.options()
-    return found
-
-
-def _parts() -> list[type[Params]]:
-    return [RunParams, *(m for _, m in methods()), *JUDGES.values(), ModelParams, TreeParams]
+    parts: list[type[Params]] = [RunParams, *(method for _, method in methods())]
+    parts += [*JUDGES.values(), ModelParams, TreeParams]
+    return {name: option for part in parts for name, option in part.options().items()}
 
 
 def settle(
@@ -88,16 +83,14 @@ def settle(
     given = dict(_known(options))
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
-    usual = "none"
-    if model.is_tree:
-        usual = _default_judge(options, given["method"], saves_trees)
+    usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
     given["judge"] = given.get("judge") or usual
-    sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
+    size, max_features = (given.pop(name, None) for name in ("subspace_size", "max_features"))
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
-    learner = _with_row_sample(learner, run, method, shape, saves_trees=saves_trees)
+    learner = _with_row_sample(learner, run, shape, method.splits_rows, saves=saves_trees)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     sampler.check_model(model.model, shape.n_classes)
@@ -110,7 +103,6 @@ def settle(
     parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
     draft = RunSpec(store, excluded, rows, *parts, **held, model=model)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
-    size, max_features = sizes.values()
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
     default = _default_size(draft, shape.n_candidates, largest, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
@@ -140,22 +132,17 @@ def _known(options: Options) -> Options:
 
 
 def _with_row_sample(
-    learner: TreeParams,
-    run: RunParams,
-    method: type[Method],
-    shape: TrainingShape,
-    *,
-    saves_trees: bool,
+    learner: TreeParams, run: RunParams, shape: TrainingShape, splits_rows: bool, *, saves: bool
 ) -> TreeParams:
     """Return how trees are grown, with the rows of a subspace as given, checked, or by default."""
     if learner.row_sample is not None:
-        if method.splits_rows:
+        if splits_rows:
             raise UsageError(
                 f"--row-sample: expected a method whose trees have all rows, found --method "
                 f"{run.method}, which splits them. Leave it out."
             )
         return learner
-    whole = learner.bootstrap or method.splits_rows or saves_trees
+    whole = learner.bootstrap or splits_rows or saves
     if run.judge != "tests" or whole or shape.n_rows < MANY_ROWS:
         return learner
     return replace(learner, row_sample=ROW_SAMPLE)
@@ -206,9 +193,7 @@ def _check_belong(
     chosen |= {*own, *JUDGES[run.judge].options()}
     for name in options:
         if name not in chosen:
-            whose, found = owner_of(name), run.judge
-            if is_of_a_method(name):
-                found = run.method
+            whose, found = owner_of(name), run.method if is_of_a_method(name) else run.judge
             raise UsageError(
                 f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
@@ -251,10 +236,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
-        if given is None:
-            continue
         found = held.get(name, NOT_GIVEN.get(name, "none"))
-        if str(given) != str(found):
+        if given is not None and str(given) != str(found):
             differences.append(f"{flag_of(name)} {found} (asked for: {given})")
     if differences:
         raise RunError(
@@ -285,11 +268,7 @@ def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int
 
 
 def _with_draw_block(
-    sampler: Method,
-    given: dict[str, Any],
-    shape: TrainingShape,
-    subspace_size: int,
-    cap_nbytes: int,
+    sampler: Method, given: dict[str, Any], shape: TrainingShape, size: int, cap_nbytes: int
 ) -> Method:
     """Return the sampler's options with the block that was given, checked, or a store's own.
 
@@ -298,10 +277,10 @@ def _with_draw_block(
     """
     if given.get("draw_block") is not None:
         block = getattr(sampler, "draw_block", 1)
-        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+        Whole(1, size, " (the features of a subspace)").canonical("draw_block", block)
         return sampler
     if isinstance(sampler, RandomSubspace) and shape.codes_nbytes > cap_nbytes:
-        return replace(sampler, draw_block=shape.draw_block(subspace_size))
+        return replace(sampler, draw_block=shape.draw_block(size))
     return sampler
 
 
@@ -330,7 +309,18 @@ def settle_model(
             f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
             f"choose one of the methods {', '.join(able)}."
         )
-    _check_no_trees(model, given, saves_trees=saves_trees)
+    for flag in TreeParams.options():
+        if flag in given:
+            raise UsageError(
+                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
+                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
+            )
+    if saves_trees:
+        raise UsageError(
+            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
+            "fitted models are not kept: they could be read back only by running what a file "
+            "says. Leave it out."
+        )
     if method.splits_rows:
         for flag in ("model_importance", "model_folds"):
             if flag in given:
@@ -365,22 +355,6 @@ def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -
             f"--subspace-size: expected fewer than the {n_candidates} features there are with "
             f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
             f"Take fewer, or --model-importance {PERMUTATION}."
-        )
-
-
-def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees: bool) -> None:
-    """Refuse options of trees."""
-    for flag in TreeParams.options():
-        if flag in given:
-            raise UsageError(
-                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
-                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
-            )
-    if saves_trees:
-        raise UsageError(
-            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
-            "fitted models are not kept: they could be read back only by running what a file "
-            "says. Leave it out."
         )
 
 

@@ -104,11 +104,9 @@ class RunSpec:
 
     def values(self) -> dict[str, Any]:
         """Return every option by name, as settled."""
-        return {name: value for part in self._parts() for name, value in part.values().items()}
-
-    def _parts(self) -> tuple[Params, ...]:
         model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
-        return self.run, *model, self.sampler, self.learner, self.judging
+        parts = self.run, *model, self.sampler, self.learner, self.judging
+        return {name: value for part in parts for name, value in part.values().items()}
 
     @classmethod
     def from_json(cls, record: Any) -> Self:

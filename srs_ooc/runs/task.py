@@ -256,8 +256,8 @@ class Task:
             f"the target differs within {n_mixed:,} of {len(units.sizes):,} groups: tested is its "
             f"sum over the rows of a group, among groups of one size. {instead}"
         )
-        out = replace(self, classes=classes, target=units.sums(counted), groups=None, note=note)
-        return out._alike(units)
+        counted = units.sums(counted)
+        return replace(self, classes=classes, target=counted, groups=None, note=note)._alike(units)
 
     def _alike(self, units: Exchangeability) -> "Task":
         """Return the task of groups with those that trade places as strata."""
@@ -266,8 +266,7 @@ class Task:
         spans = [units.spans(part) for part in self.censored or ()]
         is_one = spans and all((low == high).all() for low, high in spans)
         censored = Censored(*(low for low, _ in spans)) if is_one else None
-        out = replace(self, strata=strata, units=units, untested=untested)
-        return replace(out, censored=censored)
+        return replace(self, strata=strata, units=units, untested=untested, censored=censored)
 
     def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that exchanges of rows arrange the target in enough ways for the tests.
@@ -287,17 +286,12 @@ class Task:
         note = self.by_group().note if spec.concludes else ""  # how groups are compared
         said = [self.too_few(spec), note and f"{note}."]
         if self.censored is not None:
-            n_events = int(self.censored.events.sum())
-            said.insert(0, too_few_events(n_events, self.n_rows))
-        if spec.concludes:
-            said.append(self._left_over() if spec.adjusts_for else self._unused())
+            said.insert(0, too_few_events(int(self.censored.events.sum()), self.n_rows))
+        if spec.adjusts_for:
+            said.append(self._left_over())
+        elif spec.concludes and (names := ", ".join(self.row_columns.get("covariates", ()))):
+            said.append(f"covariates {names} play no part: --adjust all tests beside them.")
         return [*filter(None, said)]
-
-    def _unused(self) -> str | None:
-        """Return that covariates play no part, where there are some."""
-        names = ", ".join(self.row_columns.get("covariates", ()))
-        said = f"covariates {names} play no part: --adjust all tests beside them."
-        return said if names else None
 
     def _left_over(self) -> str | None:
         """Return how many rows are compared beside covariates, where these are few."""
@@ -343,8 +337,7 @@ def stated_target(store: Store, inputs: Inputs) -> Ints32 | Floats | Censored:
     target = target if inputs.rows is None else target[inputs.rows]
     if events is None:
         return target
-    seen = _of_rows(events, inputs.rows)
-    assert seen is not None
+    seen = events if inputs.rows is None else events[inputs.rows]
     return Censored(target.astype(np.float64), seen)
 
 
@@ -384,8 +377,8 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
                 f"{one.name!r} with one value, or none. Name the others."
             )
     n_columns, n_rows = form_of(covariates, strata)[2], len(covariates[0].values)
-    fit = fit_nbytes(n_rows, n_columns)
-    return n_columns, Lease(f"fitting {n_columns} columns of covariates", fit)
+    what = f"fitting {n_columns} columns of covariates"
+    return n_columns, Lease(what, fit_nbytes(n_rows, n_columns))
 
 
 def _covariates_of(store: Store, inputs: Inputs, names: str) -> list[Covariate]:
@@ -485,21 +478,17 @@ def class_weights(text: str, labels: Ints32, classes: tuple[str, ...]) -> Floats
                 f"--class-weight: expected each class once, found {name!r} again. Leave one out."
             )
         named.add(name)
-        weights[classes.index(name)] = _positive(part, number)
+        try:
+            weight = float(Fraction(number))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            weight = 0.0
+        if not weight > 0:
+            raise UsageError(
+                f"--class-weight: expected a number above 0, found {part!r}. "
+                "To train without a class, name the other rows with --rows."
+            )
+        weights[classes.index(name)] = weight
     return weights
-
-
-def _positive(part: str, number: str) -> float:
-    try:
-        weight = float(Fraction(number))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        weight = 0.0
-    if not weight > 0:
-        raise UsageError(
-            f"--class-weight: expected a number above 0, found {part!r}. "
-            "To train without a class, name the other rows with --rows."
-        )
-    return weight
 
 
 def check_rows(spec: RunSpec, task: Task) -> None:
@@ -517,18 +506,26 @@ def check_rows(spec: RunSpec, task: Task) -> None:
         task.check_exchangeable(spec)
 
 
-# Base models on a run's table: what it must not hold, and its folds.
+# What a run's table must not hold, and the folds of base models.
 
 
 def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
-    """Refuse what a model of numbers cannot be fitted on.
+    """Refuse a store that the method cannot search, or a model of numbers cannot be fitted on.
 
     Raises
     ------
     UsageError
-        If rows are weighted, a feature is categorical, or one has missing values that were not to
-        be imputed.
+        If rows are dealt to folds one by one, and come in groups. Of a model that is no tree, if
+        they are weighted, a feature is categorical, or one has missing values that were not to be
+        imputed.
     """
+    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
+        raise UsageError(
+            f"--method {spec.run.method}: expected a store without groups of rows, found "
+            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
+            "would show what is held out. Ingest the table without --groups (one row a group, or "
+            "the column under --ignore), or choose another method."
+        )
     if spec.model.is_tree:
         return
     named = f"--model {spec.model.model}: expected"
@@ -537,18 +534,15 @@ def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
             f"{named} rows without weights, found {store.place} with them; many estimators take "
             "none. Ingest the table without --weights, or leave --model out."
         )
-    if store.manifest.kind_counts.get("categorical"):
-        n_bad = _count(store.kinds() == CATEGORICAL, inputs)
-        if n_bad:
-            raise UsageError(
-                f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
-                "with --exclude, or leave --model out."
-            )
+    has_some = store.manifest.kind_counts.get("categorical")
+    if has_some and (n_bad := _count(store.kinds() == CATEGORICAL, inputs)):
+        raise UsageError(
+            f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
+            "with --exclude, or leave --model out."
+        )
     if spec.model.model_missing == REFUSE and store.manifest.n_missing_features:
         pieces = (piece.astype(np.uint32) for _, piece in store.pieces("n_missing"))
-        is_bad = np.concatenate([piece > 0 for piece in pieces])
-        n_bad = _count(is_bad, inputs)
-        if n_bad:
+        if n_bad := _count(np.concatenate([piece > 0 for piece in pieces]), inputs):
             raise UsageError(
                 f"--model-missing {REFUSE}: expected features without missing values, found "
                 f"{n_bad} with some. Leave them out with --exclude-missing, or take "
@@ -589,8 +583,7 @@ def folds_of(spec: RunSpec, task: Task) -> Indices | None:
     UsageError
         If there are more folds than rows, or than groups of rows.
     """
-    if spec.model.model_folds is None:
+    if (n_folds := spec.model.model_folds) is None:
         return None
     key = key_of(spec.run.seed, Purpose.FOLDS)
-    n_folds = spec.model.model_folds
     return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")

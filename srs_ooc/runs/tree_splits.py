@@ -65,8 +65,18 @@ class SplitTable:
 
     def keep(self, run: Path) -> None:
         """Keep the table in the run's folder, which is left as it is if it cannot be written."""
-        with suppress(OSError):
-            _write(run / SPLITS_FILE, self)
+        names = json.dumps(self.names, ensure_ascii=False).encode()
+        arrays = (self.keys, self.thresholds, self.features)
+        body = b"".join([*(array.tobytes() for array in arrays), names])
+        sizes = {"n_keys": len(self.keys), "n_features": len(self.features)}
+        line = json.dumps(self.facts | sizes).encode() + b"\n"
+        head = SPLITS_MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line)))
+        with (
+            suppress(OSError),
+            published_file(run / SPLITS_FILE, replaces=True) as scratch,
+            scratch.open("wb") as stream,
+        ):
+            stream.writelines([head, line, body])
 
 
 def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
@@ -189,19 +199,7 @@ def _used_keys(trees: TreeReader, n_features: int) -> tuple[Ints, Ints, dict[str
         if n_waiting > max(_MERGE_ITEMS, len(keys)):
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
-    facts: dict[str, Any] = {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
-    return keys, features, facts
-
-
-def _write(file: Path, table: SplitTable) -> None:
-    arrays = (table.keys, table.thresholds, table.features)
-    names = json.dumps(table.names, ensure_ascii=False).encode()
-    body = b"".join([*(array.tobytes() for array in arrays), names])
-    sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
-    line = json.dumps(table.facts | sizes).encode() + b"\n"
-    with published_file(file, replaces=True) as scratch, scratch.open("wb") as stream:
-        stream.write(SPLITS_MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
-        stream.write(body)
+    return keys, features, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
 
 
 # The ensemble of a run (the paper's second result) applied to rows: the mean of its trees.
@@ -242,8 +240,7 @@ def probabilities(
         slot = batch.feature.copy()
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
-        threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
-        given = slot, threshold, values
+        given = slot, _thresholds(batch, slot, splits, as_codes=as_codes), values
         if not (trees.ensemble.votes and facts["classes"]):
             add_shares(batch, *given, shares, facts["code_nbytes"])
             continue
@@ -258,9 +255,8 @@ def probabilities(
 
 def _thresholds(trees: Trees, slot: Ints, splits: SplitTable, *, as_codes: bool) -> Floats:
     """Return the threshold of each node; infinite where all values that are there go one way."""
-    threshold = trees.code.astype(np.float64)
     if as_codes:
-        return threshold
+        return trees.code.astype(np.float64)
     threshold = np.where(trees.code < 0, -np.inf, np.inf)
     looked_up = has_threshold(trees) & (slot >= 0)
     keys = trees.feature[looked_up] << CODE_BITS | trees.code[looked_up]

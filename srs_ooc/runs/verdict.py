@@ -5,7 +5,7 @@ can be read without the store.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -33,18 +33,9 @@ from srs_ooc.evidence.correlation import (
 from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
+from srs_ooc.runs import feature_tests
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.feature_tests import (
-    NOBODY,
-    STRENGTHS,
-    MarginalTests,
-    TestTable,
-    add_tests_beside,
-    effect_target,
-    feature_columns,
-    strongest,
-    strongest_alone,
-)
+from srs_ooc.runs.feature_tests import NOBODY, MarginalTests, TestTable
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
 from srs_ooc.samplers.elimination import Elimination
@@ -198,16 +189,16 @@ def verdict_on(
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     neg_log10_p = tests.of_all()
-    leaders = strongest_alone(tests, neg_log10_p, key)
+    leaders = feature_tests.strongest_alone(tests, neg_log10_p, key)
     tests.split_level(neg_log10_p)
     facts = _marginal_facts(neg_log10_p, level) | tests.inflation()
     if note := tests.table.task.note:
         facts["groups"] = note
     alone = neg_log10_p.copy()
-    others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
+    others = feature_tests.add_tests_beside(tests, neg_log10_p, leaders, state.features)
     facts["p_beside"] = dict(zip(others, p_values_of(neg_log10_p[[*others]]).tolist(), strict=True))
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
-    first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
+    first = feature_tests.strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
     n_tested, strengths = int(np.count_nonzero(~np.isnan(alone))), neg_log10_p[first]
     p_values = p_values_of(alone[features])
@@ -233,7 +224,6 @@ def verdict_on(
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
     shown_first = _first_by_worth(resources, table, strengths)
-    shown_first = shown_first if len(shown_first) else table["stored"]
     return Verdict(table, shown_first, facts, np.trim_zeros(tests.location, "b"))
 
 
@@ -274,7 +264,7 @@ def _add_effects(
     table["measure"], table["toward"] = Measure.NONE, -1
     table["effect"] = table["low"] = table["high"] = np.nan
     task, missing_code = tested.task, tested.missing_code
-    target = effect_target(task)
+    target = feature_tests.effect_target(task)
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
     wanted = wanted[~tested.ranks_names(features[wanted])]
@@ -327,7 +317,8 @@ def _codes_of(
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
-    codes = np.concatenate([columns[:, rows] for columns in feature_columns(resources, features)])
+    pieces = feature_tests.feature_columns(resources, features)
+    codes = np.concatenate([columns[:, rows] for columns in pieces])
     return codes, resources.manifest.missing_code
 
 
@@ -387,10 +378,11 @@ def _first_by_worth(resources: Resources, table: NDArray[Any], neg_log10_p: Floa
     not here follow by importance. Strengths do not depend on the trees: another seed gives much the
     same order.
     """
-    found, n_first = table["stored"][: len(neg_log10_p)], np.count_nonzero(table["selected"])
-    head: Uints32 = found[:HEAD]
+    stored: Uints32 = table["stored"]
+    found, n_first = stored[: len(neg_log10_p)], np.count_nonzero(table["selected"])
+    head = found[:HEAD]
     if not len(head):
-        return head
+        return stored
     # By their roots, which grow as a correlation with the target does.
     worth = np.sqrt(np.maximum(neg_log10_p[:HEAD].astype(np.float64), 0))
     columns = RankColumns(*_codes_of(resources, head, ROWS))
@@ -409,31 +401,21 @@ LEVELS = "levels"
 """The same of levels of categorical features, of a store that has some."""
 
 
-def keep_names(ledger: Run, store: Store, features: Uints32) -> None:
-    """Keep the names of stored features, as many of the first as there is room for."""
-    positions = store.positions_of(features).tolist()
-    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions))
-
-
 def _keep(ledger: Run, kind: str, features: Uints32, texts: Iterable[str]) -> None:
-    names = list(_first(texts))
-    ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+    """Keep the names of stored features, as many of the first as there is room for."""
+    names: list[bytes] = []
+    room = NAMES_NBYTES
+    for name in map(str.encode, texts):
+        room -= len(name)
+        if room < 0:
+            break
+        names.append(name)
     arrays: dict[str, NDArray[Any]] = {
         "features": features[: len(names)],
         "names": np.frombuffer(b"".join(names), np.uint8),
-        "ends": ends,
+        "ends": np.cumsum([len(name) for name in names], dtype=np.int64),
     }
     ledger.write_arrays(kind, arrays)
-
-
-def _first(texts: Iterable[str]) -> Iterator[bytes]:
-    room = NAMES_NBYTES
-    for text in texts:
-        name = text.encode()
-        room -= len(name)
-        if room < 0:
-            return
-        yield name
 
 
 def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
@@ -469,8 +451,9 @@ def conclude(
             verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
         return
-    facts = {"n_iterations": until} | verdict.facts
-    facts |= {
+    facts = {
+        "n_iterations": until,
+        **verdict.facts,
         "seconds": time.monotonic() - began - ledger.progress().seconds,
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
@@ -483,11 +466,13 @@ def conclude(
     with context.store.unchanged():
         beside = table["beside"][np.isin(table["stored"], first)]
         others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
-        keep_names(ledger, context.store, np.concatenate([first, others]))
+        shown, names = np.concatenate([first, others]), context.store.names
+        places = context.store.positions_of(shown).tolist()
+        _keep(ledger, RANKED_NAMES, shown, (names[at] for at in places))
         if context.store.manifest.kind_counts.get("categorical"):
             keep_levels(ledger, context.store, table)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}
     arrays["location"] = verdict.location
-    ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)
+    ledger.write_all([(VERDICT, arrays)], in_place_of=feature_tests.STRENGTHS)

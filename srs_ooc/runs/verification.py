@@ -59,21 +59,28 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         # What they say was compared as the ledger was opened.
         read_notes(run, part_of or run, all_whole=True)
         yield f"notes of the last commit ({NOTE_FILE})", 1, 0
-        yield _structure(run, database)
+        (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise _damaged(run, "a sound database", " ".join(str(found).split()))  # of lines
+        (n_pages,) = database.execute("PRAGMA page_count").fetchone()
+        (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
+        yield f"database pages ({FILE})", n_pages, n_pages * page_nbytes
         for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
             yield _records(run, database, table, column)
         yield _pages(ledger, database)
         yield _history(ledger)
         valid = ledger.meta(VALID) if ledger.has_meta(VALID) else None
-        n_trees = _n_trees(ledger) if valid else 0
+        spec, n_trees = ledger.meta("spec") if valid else {}, None
+        # of a method that splits rows only some iterations have any
+        if valid and not method_of(spec["method"]).splits_rows:
+            n_trees = int(spec["trees_per_subspace"]) * ledger.progress().iteration
     if valid is None and (run / TREES_FILE).exists():
         raise RunError(
             f"{run / TREES_FILE}: expected no file of trees, as the run keeps none, found one. It "
             "is not the run's: move it away, or restore the run's folder from a copy."
         )
     if valid:
-        n_trees = check_trees(run / TREES_FILE, valid, n_trees)
-        yield f"trees ({TREES_FILE})", n_trees, valid
+        yield f"trees ({TREES_FILE})", check_trees(run / TREES_FILE, valid, n_trees), valid
     if (run / SPLITS_FILE).exists():
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
     for folder in sorted((*(run / HALVES_FOLDER).glob("*"), *(run / FOLDS_FOLDER).glob("*"))):
@@ -83,15 +90,6 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
             except RunError:  # nothing is known of one that its run was done with meanwhile
                 if (folder / FILE).exists():
                     raise
-
-
-def _structure(run: Path, database: sqlite3.Connection) -> tuple[str, int, int]:
-    (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        raise _damaged(run, "a sound database", " ".join(str(found).split()))  # of lines
-    (n_pages,) = database.execute("PRAGMA page_count").fetchone()
-    (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
-    return f"database pages ({FILE})", n_pages, n_pages * page_nbytes
 
 
 def _records(
@@ -117,8 +115,7 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> tuple[str, int, int]
     if n_strange:
         raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
     count = nbytes = 0
-    layout = ledger.meta("state")["layout"]
-    for n_read in page_checks(database, dict(layout.values())):
+    for n_read in page_checks(database, dict(ledger.meta("state")["layout"].values())):
         count, nbytes = count + 1, nbytes + n_read
     return f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes
 
@@ -131,14 +128,6 @@ def _history(ledger: Ledger) -> tuple[str, int, int]:
             raise _damaged(ledger.run, wanted, f"iteration {iteration}")
         last, count = iteration, count + 1
     return f"rows of the history ({FILE})", count, 0
-
-
-def _n_trees(ledger: Ledger) -> int | None:
-    """Return how many trees a run keeps; None where only some iterations have any."""
-    spec = ledger.meta("spec")
-    if method_of(spec["method"]).splits_rows:
-        return None
-    return int(spec["trees_per_subspace"]) * ledger.progress().iteration
 
 
 def _damaged(run: Path, expected: str, found: str) -> RunError:

@@ -16,14 +16,7 @@ from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.column_scores import (
-    CODES,
-    VALUES,
-    ColumnScore,
-    block_columns,
-    integer_weights,
-    score_columns,
-)
+from srs_ooc.samplers import column_scores
 from srs_ooc.store.store import Scan, Store
 
 STAGE = "scoring columns"
@@ -37,8 +30,7 @@ class Weights:
 
     def state(self) -> State:
         """Return all pages: they are written once."""
-        changed = np.ones(n_pages(len(self.weights)), np.bool_)
-        return State({WEIGHTS: Pages(self.weights, changed)})
+        return State({WEIGHTS: Pages(self.weights, np.ones(n_pages(len(self.weights)), np.bool_))})
 
     def restore(self, saved: Saved) -> None:
         """Take the weights back; none where they were not committed yet."""
@@ -60,14 +52,14 @@ class Scoring:
         Features of the store.
     """
 
-    score: ColumnScore
+    score: column_scores.ColumnScore
     scan: Scan
     n_features: int
 
     @classmethod
     def of(
         cls,
-        score_of: Callable[[int, int, int], ColumnScore | None],
+        score_of: Callable[[int, int, int], column_scores.ColumnScore | None],
         matrix: str,
         store: Store,
         inputs: Inputs,
@@ -93,7 +85,7 @@ class Scoring:
         UsageError
             If the store keeps no values and they are to be scored.
         """
-        by_values, rows = matrix == VALUES, inputs.rows
+        by_values, rows = matrix == column_scores.VALUES, inputs.rows
         n_rows = store.n_rows if rows is None else len(rows)
         score = score_of(n_rows, store.n_features, key)
         if score is None:
@@ -104,7 +96,7 @@ class Scoring:
                 "which keeps only codes. Score the codes with --matrix codes, or ingest without "
                 "--no-values."
             )
-        size, excluded = block_columns(n_rows), inputs.excluded
+        size, excluded = column_scores.block_columns(n_rows), inputs.excluded
         scan = Scan(store, size, rows=rows, excluded=excluded, values=by_values)
         return cls(score, scan, store.n_features)
 
@@ -120,7 +112,7 @@ class Scoring:
 
     def scores(self, watch: Watch) -> Floats | None:
         """Score all columns; None if ``watch``, told how many blocks are done, said no."""
-        size, done = block_columns(self.scan.n_rows), 0
+        size, done = column_scores.block_columns(self.scan.n_rows), 0
         n_steps = self.score.n_passes * ceil_div(self.n_features, size)
 
         def going() -> bool:
@@ -128,7 +120,7 @@ class Scoring:
             done += 1
             return watch(Step(STAGE, done, n_steps, unit="blocks"))
 
-        return score_columns(self.score, self.scan.blocks, going)
+        return column_scores.score_columns(self.score, self.scan.blocks, going)
 
 
 def scoring_of(spec: RunSpec, store: Store, inputs: Inputs) -> Scoring | None:
@@ -139,7 +131,7 @@ def scoring_of(spec: RunSpec, store: Store, inputs: Inputs) -> Scoring | None:
     UsageError
         If the store keeps no values and they are to be scored.
     """
-    matrix = getattr(spec.sampler, "matrix", CODES)
+    matrix = getattr(spec.sampler, "matrix", column_scores.CODES)
     return Scoring.of(spec.sampler.score, matrix, store, inputs, spec.run.seed)
 
 
@@ -169,6 +161,6 @@ def with_weights(
             scores = scoring.scores(watch)
         if scores is None:
             return None
-        part.weights = integer_weights(scores)
+        part.weights = column_scores.integer_weights(scores)
         ledger.commit(progress, {WEIGHTS: part.state()})
     return replace(task, inputs=replace(task.inputs, weights=part.weights))

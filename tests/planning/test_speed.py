@@ -425,7 +425,7 @@ def test_halves_are_runs_on_half_of_the_rows(stored, monkeypatch):
         rows.append(draft.task.n_rows if draft.store else draft.shape.n_rows)
         return Speed(1.0, True, "a try", {"closing": 0.5, "tests": float(rows[-1])})
 
-    monkeypatch.setattr("srs_ooc.planning.run_plan.speed_of", speed_by_rows)
+    monkeypatch.setattr("srs_ooc.planning.speed.speed_of", speed_by_rows)
     store = Store.open(stored("classes"))
     asked = Request(memory_mb=1000, halves=4)
     for draft in (RunDraft.of(store, asked), RunDraft.of_numbers(asked, N_ROWS, P_STORED)):
