@@ -322,6 +322,7 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+_LIKE_MISSING = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?")
 
 
 def raise_fault(
@@ -355,10 +356,18 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
     text = cell.decode("utf-8", "replace")
     words = ("", "NA", "nan") if form.missing is None else form.missing
     missing = " or ".join(repr(word) if word else "an empty cell" for word in words)
+    hints = {
+        " If the table writes 1,5 for 1.5, say --decimal comma.": _DECIMAL_COMMA.fullmatch(text),
+        f" It looks like a date: {TO_DAYS}.": is_date(text),
+        " If it stands for a missing value, name it with --missing, with the others there are.": (
+            _LIKE_MISSING.fullmatch(text.lower())
+        ),
+    }
+    hint = next((hint for hint, fits in hints.items() if fits), "")
     return {
         "not_a_number": f"{where}: expected a number (or {missing} for a missing value), "
         f"found {text!r}. Mend the cell, leave the column out with --ignore, or take all its cells "
-        f"as categories with --kind NAME=categorical.{_hint(text)}",
+        f"as categories with --kind NAME=categorical.{hint}",
         "infinite": f"{where}: expected a finite number, found {text!r}. Mend the cell, or make it "
         f"missing ({missing}).",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
@@ -379,18 +388,6 @@ _DATE = re.compile(
 def is_date(text: str) -> bool:
     """Tell whether a text looks like a date."""
     return _DATE.fullmatch(text.strip()) is not None
-
-
-def _hint(text: str) -> str:
-    if _DECIMAL_COMMA.fullmatch(text):
-        return " If the table writes 1,5 for 1.5, say --decimal comma."
-    if is_date(text):
-        return f" It looks like a date: {TO_DAYS}."
-    if re.fullmatch(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?", text.lower()):
-        return (
-            " If it stands for a missing value, name it with --missing, with the others there are."
-        )
-    return ""
 
 
 # Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces.

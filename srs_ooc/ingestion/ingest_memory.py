@@ -14,6 +14,7 @@ import numpy as np
 from srs_ooc.base.budget import Lease, program_nbytes, refusal, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB, ceil_div, counted
+from srs_ooc.native import _native
 from srs_ooc.store.manifest import VALUES_CHUNK_NBYTES, Shape, max_codes, values_chunk
 from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 
@@ -62,12 +63,8 @@ def load_libraries() -> None:
 
     Large blocks of memory are given back to the system from then on when they are freed.
     """
-    import srs_ooc.store.values
-    from srs_ooc.native import _native
-
     _native.return_large_blocks()
     own_nbytes()  # is measured once, now
-    assert srs_ooc.store.values
 
 
 def own_nbytes() -> int:
@@ -181,12 +178,7 @@ class IngestMemory:
         program = Lease("interpreter and libraries", own_nbytes())
         held = [program, Lease("working room", SLACK_NBYTES), *self.held]
         order = Lease(f"the order of {counted(self.n_columns, 'column')}", 24 * self.n_columns)
-        coding = Lease("coding a batch of features", self._least_coding())
-        stages = [[program, *self.opening], [*held, order], [*held, coding]]
-        return [*max(stages, key=total_nbytes), *self._texts()]
-
-    def _least_coding(self) -> int:
-        """Return the memory of the smallest batch of a table of so many rows, or of fewer."""
+        # The smallest batch of a table of so many rows, or of fewer.
         n_rows, items = self.n_rows, VALUES_CHUNK_NBYTES // 8
         n_ranges = self.form.n_ranges(Shape(n_rows, self.n_columns))
         if not n_ranges:
@@ -195,17 +187,16 @@ class IngestMemory:
         cells = min(max(items, features * n_rows), n_rows * self.n_columns)
         apart = max(PIECE_NBYTES, 8 * n_rows * (self.drops_rows or self.aggregates))
         apart += GROUPED_NBYTES * n_rows * self.aggregates
-        work = coding_nbytes(n_rows, self.form, cells, apart=apart)
-        places = places_nbytes(Shape(n_rows, self.n_columns))
-        return work + places + (16 * items if n_ranges else 0)
-
-    def _texts(self) -> list[Lease]:
-        """Return what categories take besides; of what is left panels take an eighth."""
+        nbytes = coding_nbytes(n_rows, self.form, cells, apart=apart) + 16 * items * bool(n_ranges)
+        nbytes += places_nbytes(Shape(n_rows, self.n_columns))
+        coding = Lease("coding a batch of features", nbytes)
+        stages = [[program, *self.opening], [*held, order], [*held, coding]]
+        taken = max(stages, key=total_nbytes)
         if self.texts_nbytes is None:
-            return []
+            return taken
         copied = 12 * self.n_rows * smallest_batch(Shape(self.n_rows, self.n_columns), self.form)
         nbytes = ceil_div(8 * self.texts_nbytes, 7) + CATEGORY_WORK_NBYTES + copied
-        return [Lease("texts of categories", nbytes)]
+        return [*taken, Lease("texts of categories", nbytes)]  # panels take an eighth of the rest
 
     def naming(self, refusal: BudgetError, texts_nbytes: int) -> BudgetError:
         """Return a refusal with the smallest cap that works, as texts count as so much."""

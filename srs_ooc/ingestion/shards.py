@@ -191,12 +191,15 @@ class Merging:
             name: [store.values(name).columns for store in self._stores]
             for name in self.whole.float_arrays
         }
+        shape = Shape(self.n_rows, self.n_features)
         if self._packs:
-            found = self._write_genotypes(new, progress)
+            writer = BedWriter(new, shape, all_numbers(self), None, None)
+            writer.write(self, self._batch, 1, lambda _, *done: progress("merging", *done))
+            form = format_of(self.whole.row_columns, writer.n_linked_rows)
+            found = writer.close() | {"format": form}
         else:
             self._write_columns(new, progress)
             found = write_facts(new, *map(self._by_feature, FACTS))
-        shape = Shape(self.whole.n_rows, self.whole.n_features)
         write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
         if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
@@ -250,14 +253,6 @@ class Merging:
     def read(self, start: int, stop: int) -> Reals:
         """Return genotypes, float32 (stop - start, n_rows), of the batch that is next."""
         return self._floats("values", stop - start, self._parts(start, stop))
-
-    def _write_genotypes(self, new: NewStore, progress: ByteProgress) -> dict[str, Any]:
-        """Write genotypes and facts; return what the manifest says of them."""
-        shape = Shape(self.n_rows, self.n_features)
-        writer = BedWriter(new, shape, all_numbers(self), None, None)
-        writer.write(self, self._batch, 1, lambda _, done, total: progress("merging", done, total))
-        found = writer.close()
-        return found | {"format": format_of(self.whole.row_columns, writer.n_linked_rows)}
 
     def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
         """Write values, or ranges of codes, and codes; note the shapes of their chunks."""

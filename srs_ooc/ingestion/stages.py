@@ -110,7 +110,13 @@ def _with_own(
     table: Table, path: object, options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, SideColumns]:
     """Take what a table, or a table of samples, says of rows; errors as of the functions below."""
-    options, found = _with_index(table.index_names, options, side)
+    names, found, named = table.index_names, {}, {name for _, name in options.columns()}
+    free = [name for name in names if name not in named.union(options.ignore)]
+    if free and len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
+        options, found = replace(options, row_ids=free[0]), {"row_ids": "the index that pandas saved"}
+    elif free:  # an index of several columns, or one where there are row ids
+        options = replace(options, ignore=(*options.ignore, *free))
+        found = {"index": f"{', '.join(map(repr, free))}, saved by pandas, left out"}
     side = replace(side, inferred=side.inferred | found)
     if options.samples:
         options, side = _with_samples(table, path, options, side)
@@ -188,24 +194,6 @@ def _check_no_text_form(table: object, options: IngestOptions) -> None:
             f"{table}: expected --separator, --comment, --decimal, --missing and "
             "--no-header only for text tables, found one of them. Leave it out."
         )
-
-
-def _with_index(
-    names: Sequence[str], options: IngestOptions, side: SideColumns
-) -> tuple[IngestOptions, dict[str, str]]:
-    """Take the index that pandas saved with a frame for the row ids; say so.
-
-    An index of several columns is left out, and one where there are row ids.
-    """
-    named = {name for _, name in options.columns()}
-    free = [name for name in names if name not in named.union(options.ignore)]
-    if not free:
-        return options, {}
-    if len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
-        return replace(options, row_ids=names[0]), {"row_ids": "the index that pandas saved"}
-    left_out = ", ".join(map(repr, free))
-    ignore = (*options.ignore, *free)
-    return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
 
 
 def _with_annotations(

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -109,8 +109,7 @@ class FeatureKinds:
             if len(found) < len(texts):
                 beyond = float(distinct[is_there][len(found)])
                 row = self.kept.source_row(int((values[i] == beyond).argmax()))
-                where = self.locate(start + i, row)[0]
-                raise many_texts(where, text_of(beyond) or "")
+                raise many_texts(self.locate(start + i, row)[0], text_of(beyond) or "")
             numbers[is_there] = found
             values[i] = numbers[place]
 
@@ -158,41 +157,32 @@ class CategoryCoder:
 
     def _code(self, start: int, values: Floats, rows: Indices) -> None:
         if len(self._ordered) != len(self._kinds.pool):
-            self._order_texts()
+            texts = self._kinds.pool.texts()
+            wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+            self._not_utf8 = np.flatnonzero(wrong)
+            order = sorted(range(len(texts)), key=texts.__getitem__)
+            self._ordered = [texts[i] for i in order]
+            self._rank = np.empty(len(order), np.int64)
+            self._rank[order] = np.arange(len(order))
         ranks = values[rows]
-        self._check_utf8(start, ranks, rows)
+        for line, row in zip(ranks, rows.tolist(), strict=True) if len(self._not_utf8) else ():
+            if (is_wrong := np.isin(line, self._not_utf8)).any():
+                at = int(is_wrong.argmax())
+                where, text = self._kinds.cell(start + row, at, float(line[at]))
+                raise InputError(
+                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
+                )
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
         width = min(max_codes(self._code_dtype), ranks.shape[1])
         facts = code_columns(ranks, codes, ranges=width)
         for i, row in enumerate(rows.tolist()):
-            n_codes = int(facts.n_codes[i])
-            texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
+            lows = facts.lows[i, : int(facts.n_codes[i])].tolist()
+            texts = [self._ordered[int(rank)] for rank in lows]
             self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
             self.texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
-
-    def _order_texts(self) -> None:
-        texts = self._kinds.pool.texts()
-        wrong = [text.decode(errors="ignore").encode() != text for text in texts]
-        self._not_utf8 = np.flatnonzero(wrong)
-        order = sorted(range(len(texts)), key=texts.__getitem__)
-        self._ordered = [texts[i] for i in order]
-        self._rank = np.empty(len(order), np.int64)
-        self._rank[order] = np.arange(len(order))
-
-    def _check_utf8(self, start: int, numbers: Floats, rows: Indices) -> None:
-        if not len(self._not_utf8):
-            return
-        for line, row in zip(numbers, rows.tolist(), strict=True):
-            wrong = np.isin(line, self._not_utf8)
-            if wrong.any():
-                at = int(wrong.argmax())
-                where, text = self._kinds.cell(start + row, at, float(line[at]))
-                raise InputError(
-                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
-                )
 
     def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
         """Note a feature whose texts, of which ``texts`` are some, are no categories."""
@@ -428,7 +418,12 @@ class BedWriter(ColumnsWriter):
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
         n_across = len(crcs) // ceil_div(n_features, chunk)
-        for start, stop, lines in self._lines_ahead(columns, batch):
+        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
+        step = max(1, most // chunk) * chunk
+        parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
+        read: Lines = self._lines or partial(self._packed, columns)
+        # some chunks at a time; the next are read while some are worked on
+        for start, stop, lines in read_ahead((*part, read(*part)) for part in parts):
             each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
             first = start // chunk * n_across
             crcs[first : first + len(each) * n_across] = np.repeat(each, n_across)
@@ -444,15 +439,6 @@ class BedWriter(ColumnsWriter):
             self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
-
-    def _lines_ahead(self, columns: StoredColumns, batch: int) -> Iterator[tuple[int, int, Bytes]]:
-        """Yield all lines, some chunks at a time; the next are read while some are worked on."""
-        n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
-        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
-        step = max(1, most // chunk) * chunk
-        parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
-        read: Lines = self._lines or partial(self._packed, columns)
-        return read_ahead((start, stop, read(start, stop)) for start, stop in parts)
 
     def _packed(self, columns: StoredColumns, start: int, stop: int) -> Bytes:
         """Return the lines of features whose values are read."""

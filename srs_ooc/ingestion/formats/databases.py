@@ -136,7 +136,13 @@ class QueryTable(Table):
             is_long = len(columns) == 3
             self._look(engine, columns, ask, is_long=is_long)
             file.check(self)
-            self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
+            for (ids,) in ask(columns[:1], "1", "distinct" * is_long):
+                self._ids.extend(ids)
+            self.default_ids, self.annotations = columns[0], {columns[0]: self._ids}
+            if any(map(in_memory.is_missing, self._ids)) or len({*self._ids}) < len(self._ids):
+                expected = f"distinct ids of rows in the first column, {columns[0]!r}"
+                remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
+                raise self._bad(expected, "others", remedy)
             names = self._copy_long(columns, ask, copy) if is_long else columns[1:]
             self.names: Collection[str] = names
             self.shape = (len(self._ids), len(names))
@@ -144,8 +150,7 @@ class QueryTable(Table):
             if not is_long:
                 self._copy_wide(columns, ask, copy)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
-        is_text = [self._is_text.get(place, False) for place in range(len(names))]
-        self.text_columns = np.array(is_text)
+        self.text_columns = np.array([self._is_text.get(at, False) for at in range(len(names))])
         self._types = [one[1] for one in described[1:]]
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
@@ -167,14 +172,6 @@ class QueryTable(Table):
         ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
         self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
         self.opening = (Lease(f"{engine} and its answers", answering), ids)
-
-    def _read_ids(self, name: str, blocks: Iterator[list[tuple[Any, ...]]]) -> None:
-        for (ids,) in blocks:
-            self._ids.extend(ids)
-        self.default_ids, self.annotations = name, {name: self._ids}
-        if any(map(in_memory.is_missing, self._ids)) or len(set(self._ids)) < len(self._ids):
-            remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
-            raise self._bad(f"distinct ids of rows in the first column, {name!r}", "others", remedy)
 
     def _copy_long(self, columns: list[str], ask: Ask, file: BinaryIO) -> TextSpool:
         """Write the features, each a line of the file; return their names."""

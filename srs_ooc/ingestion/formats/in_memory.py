@@ -132,14 +132,12 @@ class Decoder:
             if term.size != 1 or term.dtype.kind not in "iuf":
                 said = f"{what}: expected one number as {name}, found {repr(attrs[name])[:80]}"
                 raise InputError(f"{said}. Mend it.")
-        self.dtype = self._float_dtype() if self._terms else self._stored
-
-    def _float_dtype(self) -> np.dtype[Any]:
-        """Return the dtype that xarray unpacks to."""
-        is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
-        is_safe = "add_offset" not in self._terms or (len(self._terms) == 2 and not is_long)
-        kinds = {term.dtype.type for term in self._terms.values()}
-        return np.dtype(np.float32 if is_safe and kinds == {np.float32} else np.float64)
+        self.dtype = self._stored
+        if self._terms:  # what xarray unpacks to
+            is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
+            is_safe = "add_offset" not in self._terms or (len(self._terms) == 2 and not is_long)
+            kinds = {term.dtype.type for term in self._terms.values()}
+            self.dtype = np.dtype(np.float32 if is_safe and kinds == {np.float32} else np.float64)
 
     def numbers(self, cells: NDArray[Any]) -> Reals:
         """Return what stored cells stand for, NaN where missing; ``cells`` are written over."""
@@ -777,7 +775,13 @@ def column_numbers(column: Any, what: str) -> Reals:
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
     if kind == "object":
-        return _object_numbers(column, what)
+        out = np.full(len(column), np.nan)
+        for i, item in enumerate(chain.from_iterable(item_blocks(column))):
+            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
+                raise too_large(int(item), f"{what}, row {i + 1}")
+            if not is_missing(item):
+                out[i] = item
+        return out
     plain = kind.removesuffix("[pyarrow]")
     if plain == "null":
         return np.full(len(column), np.nan)
@@ -800,21 +804,6 @@ def column_numbers(column: Any, what: str) -> Reals:
 
 _PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "boolean": "bool"}
 """NumPy's dtypes for those of pandas that are called otherwise."""
-
-
-def _object_numbers(column: Any, what: str) -> Floats:
-    """Return a column of objects, each of which is a number or missing, as float64."""
-    out = np.full(len(column), np.nan)
-    start = 0
-    for block in item_blocks(column):
-        for i, item in enumerate(block, start):
-            if is_missing(item):
-                continue
-            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
-                raise too_large(int(item), f"{what}, row {i + 1}")
-            out[i] = item
-        start += len(block)
-    return out
 
 
 def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
