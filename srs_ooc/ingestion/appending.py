@@ -172,8 +172,8 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
 
 def _said_by(m: Manifest) -> dict[str, Any]:
     """Return the options that say what the target of a store is, and how it keeps values."""
-    form = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
-    return form | {"task": m.task, "censored": "events" in m.row_columns}
+    said = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None, "task": m.task}
+    return said | {"censored": "events" in m.row_columns}
 
 
 def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
@@ -295,10 +295,9 @@ class JoinedRows(Table):
         dtypes = {store.manifest.values_dtype for store in self._stores}
         self.narrow = not self._keeps or dtypes == {"float32"}
         self._stored = np.argsort(old.array("positions"))
-        kinds = [store.kinds() for store in self._stores]
-        self._kinds = np.minimum(*kinds)
-        is_text = (kinds[0] == CATEGORICAL) | (kinds[1] == CATEGORICAL)
-        self._is_text = self.text_columns = is_text[self._stored]
+        kinds = np.array([store.kinds() for store in self._stores])
+        self._kinds = kinds.min(axis=0)
+        self._is_text = self.text_columns = (kinds == CATEGORICAL).any(axis=0)[self._stored]
         self._categories = [store.categories() for store in self._stores]
         self.n_outside, self._is_cut = np.zeros(p, np.uint32), np.zeros(p, np.bool_)
         if not self._keeps:
@@ -476,8 +475,8 @@ def _rows_of(
         )
     (ours, theirs), joined = _named_alike(m.classes, n.classes)
     classes, (places, more) = _merged(ours, theirs)
-    n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int).tolist()
-    counts = dict(zip(classes, n_rows, strict=True))
+    n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int)
+    counts = dict(zip(classes, n_rows.tolist(), strict=True))
     check_counts(f"{table}, column {m.target_name!r}", counts, options.min_class_rows)
     n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
     said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
@@ -498,9 +497,9 @@ def _rows_of(
 
     goes_on = m.row_id_name is None  # the numbers of rows
     ids = (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
-    target = "target_values" if m.task == "regression" else "target"
-    columns: dict[str, Any] = {"target": [("target", items_of(target))]}
-    columns["row_ids"] = [("row ids", chain(old.row_ids, ids))]
+    target = items_of("target_values" if m.task == "regression" else "target")
+    row_ids = chain(old.row_ids, ids)
+    columns: dict[str, Any] = {"target": [("target", target)], "row_ids": [("row ids", row_ids)]}
     columns |= {name: [(name, items_of(name))] for name in m.row_columns}
     levels = []
     if "covariates" in columns:

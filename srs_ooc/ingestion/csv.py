@@ -141,10 +141,6 @@ class TableReader:
         """Return the line of each row read since the last call, where there are text columns."""
         return np.frombuffer(self.native.take_lines(), np.int64)
 
-    def take_row_cells(self) -> Bytes:
-        """Return what the cells of each row read since the last call are, if ``by_row``."""
-        return np.frombuffer(self.native.take_row_cells(), np.uint8)
-
     def cells(self) -> Bytes:
         """Return what the cells of each column are."""
         return np.frombuffer(self.native.cells(), np.uint8)
@@ -500,9 +496,8 @@ class CsvStream:
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from, for the manifest, once all of it is read."""
-        pieces = self.pieces
-        found = {"nbytes": pieces.n_read, "crc32": pieces.crc32}
-        return {"name": self.source.name, "format": f"csv{pieces.suffix}"} | found
+        named = {"name": self.source.name, "format": f"csv{self.pieces.suffix}"}
+        return named | {"nbytes": self.pieces.n_read, "crc32": self.pieces.crc32}
 
 
 def check_utf8(texts: Texts, what: str) -> None:
@@ -618,10 +613,8 @@ def has_row_names(
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
     n_found = stream.n_fields + 1
-    if reader.native.problem is None or reader.native.n_rows != 1:
-        return False
-    fault, _, column, _ = reader.native.problem
-    if (fault, column) != ("ragged", n_found):
+    fault, _, column, _ = reader.native.problem or ("", 0, 0, b"")
+    if (fault, column, reader.native.n_rows) != ("ragged", n_found, 1):
         return False
     stream, reader = _skim(source, form, n_found, -1, row_names=True)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row

@@ -120,7 +120,7 @@ class FeatureRows(Table):
                 text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
-                cells = reader.take_row_cells()
+                cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
@@ -181,8 +181,7 @@ class FeatureRows(Table):
         """Return features, each a row of the result."""
         held, path = positions >= self.n_read, self._path
         if not held.any():
-            dtype = np.dtype(np.float64)
-            return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
+            return read_lines(path, np.dtype(np.float64), 0, self.shape[0], positions, str(path))
         out = np.empty((len(positions), self.shape[0]))
         out[held] = self._more[positions[held] - self.n_read]
         out[~held] = self.read(positions[~held], pool)
@@ -260,8 +259,7 @@ PANEL_NBYTES = 2 * MB
 
 def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     """Return (what it is, name) of each column of a sample table that is asked for."""
-    features = (("sample_features", name) for name in options.sample_features)
-    return [*options.columns(), *features]
+    return [*options.columns(), *(("sample_features", name) for name in options.sample_features)]
 
 
 def read_samples(
@@ -301,8 +299,7 @@ def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
     first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
-    header = next(filter(None, rows), [])
-    return source, rows, [name.strip(" \t") for name in header]
+    return source, rows, [name.strip(" \t") for name in next(filter(None, rows), [])]
 
 
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
@@ -509,8 +506,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         name = next(islice(iter(names), column, None))
         if column >= features.n_read:
             return f"{where(row)}: column {name!r} (--sample-features)"
-        line = features.line_of(column)
-        return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
+        return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
     settled = options.without_columns()
     origin = stream.origin

@@ -190,7 +190,7 @@ class IngestMemory:
         nbytes = coding_nbytes(n_rows, self.form, cells, apart=apart) + 16 * items * bool(n_ranges)
         nbytes += places_nbytes(Shape(n_rows, self.n_columns))
         coding = Lease("coding a batch of features", nbytes)
-        stages = [[program, *self.opening], [*held, order], [*held, coding]]
+        stages = [program, *self.opening], [*held, order], [*held, coding]
         taken = max(stages, key=total_nbytes)
         if self.texts_nbytes is None:
             return taken

@@ -142,8 +142,7 @@ def pair_of(text: str) -> tuple[str, str]:
 
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
     errors = OSError, UnicodeDecodeError, csv.Error
-    could_not = reading(file, "a CSV file of names and kinds", "Check the path.", errors)
-    with could_not:
+    with reading(file, "a CSV file of names and kinds", "Check the path.", errors):
         rows = csv.reader(lines_of(file, "a name and a kind", newline=""))
         is_first = True
         for row in rows:
@@ -661,8 +660,7 @@ class Roles:
         """Return the column of each feature, in stored order."""
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
-        columns = np.flatnonzero(is_feature)
-        return columns[stored_positions(self.n_features, self.first_feature)]
+        return np.flatnonzero(is_feature)[stored_positions(self.n_features, self.first_feature)]
 
     def slots(self) -> Ints32:
         """Return for each column where its cells go, for a ``TableReader``."""

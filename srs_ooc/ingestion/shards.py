@@ -112,8 +112,7 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
 
 def shape_of(whole: Manifest) -> tuple[Shape, StoreForm]:
     """Return the shape and the form of a store."""
-    form = StoreForm(whole.code_dtype, whole.values_dtype)
-    return Shape(whole.n_rows, whole.n_features), form
+    return Shape(whole.n_rows, whole.n_features), StoreForm(whole.code_dtype, whole.values_dtype)
 
 
 class Merging:

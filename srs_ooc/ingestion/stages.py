@@ -113,7 +113,8 @@ def _with_own(
     names, found, named = table.index_names, {}, {name for _, name in options.columns()}
     free = [name for name in names if name not in named.union(options.ignore)]
     if free and len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
-        options, found = replace(options, row_ids=free[0]), {"row_ids": "the index that pandas saved"}
+        found = {"row_ids": "the index that pandas saved"}
+        options = replace(options, row_ids=free[0])
     elif free:  # an index of several columns, or one where there are row ids
         options = replace(options, ignore=(*options.ignore, *free))
         found = {"index": f"{', '.join(map(repr, free))}, saved by pandas, left out"}
@@ -230,8 +231,7 @@ def _with_annotations(
             )
     named = [name for _, name in options.columns()]
     ids = None if options.aggregate else table.default_ids  # those of the groups
-    defaults = {"row_ids": ids, "target": table.default_target}
-    for what, default in defaults.items():
+    for what, default in (("row_ids", ids), ("target", table.default_target)):
         is_free = what not in columns and getattr(options, what) is None
         is_free &= default not in named
         if default is not None and is_free and not (what == "target" and options.no_target):

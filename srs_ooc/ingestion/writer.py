@@ -309,11 +309,6 @@ class ColumnsWriter:
         kept = (facts.lows, facts.highs) if self._n_ranges else (values,)
         for floats, array in zip(self._floats.values(), kept, strict=True):
             floats.write(start, array)
-        self._check_kinds(start, values)
-        return start, stop, codes, facts
-
-    def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
-        """Refuse the first cell that is not of the forced kind."""
         forced = self._given.forced[start : start + len(values)]
         for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
             line, kind = values[feature], forced[feature]
@@ -327,6 +322,7 @@ class ColumnsWriter:
                 f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
                 f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
             )
+        return start, stop, codes, facts
 
     def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
         """Note what coding found."""

@@ -22,7 +22,7 @@ from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory, reading
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
@@ -66,41 +66,37 @@ def _asked(file: File, query: str) -> Iterator[tuple[list[Any], Ask]]:
     is_sqlite = file.format.name == "SQLite"
     source = f"from ({query.strip().rstrip(';')}\n)"
     binary = " collate binary" * is_sqlite
-    try:
-        opens = _sqlite if is_sqlite else _duckdb
-        with closing(opens(file)) as database, ThreadPoolExecutor(1) as worker:
+    remedy, passed = "Mend the query, or get the file again.", (SrsOocError, OSError)
+    expected = "a database, and one query that only reads it"
+    opens = _sqlite if is_sqlite else _duckdb
+    with (
+        reading(file, expected, remedy, found="found", passed=passed),
+        closing(opens(file)) as database,
+        ThreadPoolExecutor(1) as worker,
+    ):
 
-            def done(call: Callable[..., Any], *arguments: Any) -> Any:
-                """Call in the other thread: no signal is heeded where the database works."""
-                future = worker.submit(call, *arguments)
-                try:
-                    return future.result()
-                except BaseException:
-                    while not future.done():  # it may not have begun to work
-                        database.interrupt()
-                        wait([future], 0.1)
-                    raise
+        def done(call: Callable[..., Any], *arguments: Any) -> Any:
+            """Call in the other thread: no signal is heeded where the database works."""
+            future = worker.submit(call, *arguments)
+            try:
+                return future.result()
+            except BaseException:
+                while not future.done():  # it may not have begun to work
+                    database.interrupt()
+                    wait([future], 0.1)
+                raise
 
-            def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
-                quoted = (name.replace('"', '""') for name in names)
-                columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
-                inner = f"select {distinct} {columns} {source}"
-                of_all = f"select {about} from ({inner})"  # noqa: S608
-                cursor = done(database.execute, of_all if about else f"{inner} order by {order}")
-                fetched = iter(partial(done, cursor.fetchmany, _FETCHED), [])
-                rows = chain.from_iterable(fetched)
-                for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
-                    yield list(zip(*some, strict=True))
+        def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
+            quoted = (name.replace('"', '""') for name in names)
+            columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
+            inner = f"select {distinct} {columns} {source}"
+            of_all = f"select {about} from ({inner})"  # noqa: S608
+            cursor = done(database.execute, of_all if about else f"{inner} order by {order}")
+            rows = chain.from_iterable(iter(partial(done, cursor.fetchmany, _FETCHED), []))
+            for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
+                yield list(zip(*some, strict=True))
 
-            yield done(database.execute, f"select * {source} limit 0").description, ask
-    except (SrsOocError, OSError):
-        raise
-    except Exception as error:  # of each library its own
-        said = " ".join(str(error).split())[:300].rstrip(".")
-        raise InputError(
-            f"{file}: expected a database, and one query that only reads it, found: {said}. Mend "
-            "the query, or get the file again."
-        ) from error
+        yield done(database.execute, f"select * {source} limit 0").description, ask
 
 
 class QueryTable(Table):
@@ -140,9 +136,11 @@ class QueryTable(Table):
                 self._ids.extend(ids)
             self.default_ids, self.annotations = columns[0], {columns[0]: self._ids}
             if any(map(in_memory.is_missing, self._ids)) or len({*self._ids}) < len(self._ids):
-                expected = f"distinct ids of rows in the first column, {columns[0]!r}"
-                remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
-                raise self._bad(expected, "others", remedy)
+                raise self._bad(
+                    f"distinct ids of rows in the first column, {columns[0]!r}",
+                    "others",
+                    "Name the ids of rows first; a long table has three: row id, feature, value.",
+                )
             names = self._copy_long(columns, ask, copy) if is_long else columns[1:]
             self.names: Collection[str] = names
             self.shape = (len(self._ids), len(names))

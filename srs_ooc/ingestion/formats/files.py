@@ -435,30 +435,24 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
     with path.open("rb") as file:
         file.seek(-min(length + _END, path.stat().st_size), 2)
         footer = io.BytesIO(file.read(length))
+    n_columns, n_rows, holds = 0, 0, False
     try:
-        return _size_in(footer)
+        for number, kind in _fields(footer):
+            if number == _SCHEMA and kind in _LISTS:
+                n_columns = _list_header(footer)[0] - 1  # but for the root
+                for _ in range(n_columns + 1):
+                    holds |= footer.read(2) == _TEXTS
+                    footer.seek(-2, 1)
+                    _skip(footer, _STRUCT, 1)
+            elif number == _N_ROWS and kind in _VARINTS:
+                n_rows = _varint(footer) >> 1
+            elif number == _GROUPS and kind in _LISTS:
+                return n_rows, n_columns, _list_header(footer)[0], holds
+            else:
+                _skip(footer, kind, 0)
     except (IndexError, OverflowError, ValueError):
-        return None  # PyArrow says what is wrong with it
-
-
-def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
-    """Read the fields of the outermost structure up to the groups of rows."""
-    n_columns = n_rows = 0
-    holds = False
-    for number, kind in _fields(footer):
-        if number == _SCHEMA and kind in _LISTS:
-            n_columns = _list_header(footer)[0] - 1  # but for the root
-            for _ in range(n_columns + 1):
-                holds |= footer.read(2) == _TEXTS
-                footer.seek(-2, 1)
-                _skip(footer, _STRUCT, 1)
-        elif number == _N_ROWS and kind in _VARINTS:
-            n_rows = _varint(footer) >> 1
-        elif number == _GROUPS and kind in _LISTS:
-            return n_rows, n_columns, _list_header(footer)[0], holds
-        else:
-            _skip(footer, kind, 0)
-    raise ValueError("the structure ends before the groups of rows")
+        pass  # PyArrow says what is wrong with it
+    return None
 
 
 def _fields(footer: io.BytesIO) -> Iterator[tuple[int, int]]:
@@ -642,8 +636,7 @@ class ArrowFile(in_memory.FrameTable):
     @property
     def index(self) -> Names | None:
         """The index of a frame that pandas saved, if it has one column."""
-        is_one = len(self.index_names) == 1
-        return Names(self.shape[0], partial(self._cells, 0)) if is_one else None
+        return Names(self.shape[0], partial(self._cells, 0)) if len(self.index_names) == 1 else None
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""

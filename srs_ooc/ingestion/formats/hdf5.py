@@ -108,8 +108,7 @@ def _listed(names: list[str]) -> str:
 def _members(group: Any) -> dict[str, Any]:
     """Return what lies in a group itself, by name; nothing of a dataset."""
     if hasattr(group, "members"):  # of Zarr, which has no links
-        known: dict[str, Any] = group.members()
-        return known
+        return dict(group.members())
     import h5py
 
     found = {}
