@@ -21,32 +21,17 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_folder
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded
-from srs_ooc.ingestion.ingest_options import (
-    ROLES,
-    ByteProgress,
-    ForcedKinds,
-    IngestOptions,
-    SideColumns,
-    roles_of,
-)
+from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
-from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, source_of
+from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, shape_of, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
-from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    CONSTANT,
-    NO_TARGET,
-    Manifest,
-    Shape,
-    damaged,
-    make_group,
-)
+from srs_ooc.store.manifest import CATEGORICAL, CONSTANT, NO_TARGET, Manifest, damaged, make_group
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import CodeFacts, midpoints, whole_columns
@@ -61,7 +46,7 @@ def append(
     store: Path,
     options: IngestOptions,
     side: SideColumns,
-    progress: ByteProgress | None = None,
+    progress: ingest_options.ByteProgress | None = None,
 ) -> Manifest:
     """Make a new version of the store that ``options`` name, which appears complete or not at all.
 
@@ -149,7 +134,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
         columns |= {"groups": [m.row_id_name], "row_ids": []} if how else {}
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
-    wanted = (roles := roles_of(columns)) | wanted
+    wanted = (roles := ingest_options.roles_of(columns)) | wanted
     free = {name for name, slot in ROLES.items() if slot in side.columns}
     if not options.append_rows:
         free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())
@@ -259,8 +244,7 @@ def _join_features(
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
     merging.whole = whole = replace(merging.whole, inferred=noted["inferred"])
-    form = ingest_memory.StoreForm(m.code_dtype, whole.values_dtype)
-    check_disk(work.folder, *disk_of(Shape(m.n_rows, whole.n_features), form, by_rows=False))
+    check_disk(work.folder, *disk_of(*shape_of(whole), by_rows=False))
     return merge(merging, work.folder, names, noted["source"], options.memory_mb, work.tell)
 
 
@@ -333,8 +317,7 @@ class JoinedRows(Table):
     def _numbered(self, which: int, feature: int, codes: Floats, pool: TextCoder) -> Floats:
         """Return the numbers of texts in a pool in the place of codes of categories."""
         known, store = self._categories[which], self._stores[which]
-        texts = known.of(feature)
-        if texts is None and not np.isnan(codes).all():
+        if (texts := known.of(feature)) is None and not np.isnan(codes).all():
             name = store.names[int(store.array("positions")[feature])]
             raise InputError(
                 f"feature {name!r}: expected categories, or numbers, in both tables, found numbers "

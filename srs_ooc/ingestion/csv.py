@@ -181,9 +181,8 @@ class TableReader:
         return self._panel is not None and self.native.panel_row == self._panel.shape[1]
 
 
-def parse_decimal(text: bytes) -> float | None:
-    """Return the double nearest to a decimal, infinite beyond the largest; None if it is none."""
-    return _native.parse_decimal(text)
+parse_decimal = _native.parse_decimal
+"""Returns the double nearest to a decimal, infinite beyond the largest; None if it is none."""
 
 
 # How a text table is written: what the user says of it, and what its first lines show.
@@ -275,8 +274,7 @@ class TextForm:
     def number(self, text: bytes) -> float | None:
         """Return the number that a text is, infinities included; None if it is none."""
         plain = text if self.point == "." else text.replace(b",", b".")
-        value = parse_decimal(plain)
-        if value is None and _INFINITY.fullmatch(plain):
+        if (value := parse_decimal(plain)) is None and _INFINITY.fullmatch(plain):
             return -math.inf if plain.startswith(b"-") else math.inf
         return value
 
@@ -303,8 +301,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     if not whole:
         return ","
     first = whole[0].rstrip("\r\n")
-    found = [mark for mark in _SURE if mark in first and mark != point]
-    if not found:
+    if not (found := [mark for mark in _SURE if mark in first and mark != point]):
         return " " if " " in first.strip() else ","
     even = [mark for mark in found if len({line.count(mark) for line in whole}) == 1]
     return max(even or found, key=first.count)
@@ -641,8 +638,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
             break
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
-    n_cells = reader.native.n_rows * n_columns + reader.native.column
-    if not n_cells:
+    if not (n_cells := reader.native.n_rows * n_columns + reader.native.column):
         return 0, text_nbytes
     body_nbytes = text_nbytes - (pieces.n_text - n_body)
     return int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes

@@ -21,17 +21,10 @@ from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import read_lines
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ByteProgress,
-    IngestOptions,
-    SideColumns,
-    check_distinct,
-    row_cells_of,
-)
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import shown
 from srs_ooc.ingestion.scratch import (
@@ -87,7 +80,7 @@ class FeatureRows(Table):
         kept: Bools,
         scratch: Path,
         names: TextSpool,
-        tell: ByteProgress,
+        tell: ingest_options.ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
     ) -> None:
@@ -413,8 +406,7 @@ def feature_memory(
         return replace(taken, texts_nbytes=texts_nbytes)
 
     texts_nbytes = _texts_nbytes(source, n_samples, options)
-    bound = text_tables.rows_at_most(source, n_samples + 1)
-    if bound is not None:
+    if (bound := text_tables.rows_at_most(source, n_samples + 1)) is not None:
         most = memory(bound)
         if most.fits or most.least_mb == memory(1).least_mb:
             return most
@@ -470,7 +462,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)
-    check_distinct(source, header, "sample ids", "Rename them in the header.")
+    ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(header)[1:]
     known = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]

@@ -7,7 +7,6 @@ cap, which works when it is given.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -95,11 +94,6 @@ class StoreForm:
         """Bytes of a code."""
         return int(np.dtype(self.code_dtype).itemsize)
 
-    @property
-    def missing_code(self) -> Any:
-        """The code of a missing value, as a scalar of the dtype of codes."""
-        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
-
     def n_ranges(self, shape: Shape) -> int:
         """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
         return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
@@ -180,8 +174,7 @@ class IngestMemory:
         order = Lease(f"the order of {counted(self.n_columns, 'column')}", 24 * self.n_columns)
         # The smallest batch of a table of so many rows, or of fewer.
         n_rows, items = self.n_rows, VALUES_CHUNK_NBYTES // 8
-        n_ranges = self.form.n_ranges(Shape(n_rows, self.n_columns))
-        if not n_ranges:
+        if not (n_ranges := self.form.n_ranges(Shape(n_rows, self.n_columns))):
             n_rows = max(n_rows, FEW_ROWS)
         features = max(1, items // (n_ranges or n_rows))
         cells = min(max(items, features * n_rows), n_rows * self.n_columns)
@@ -281,8 +274,7 @@ def lines_lease(n_items: int, work_nbytes: int = 0, cell_nbytes: int = 8) -> Lea
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
     """Return the features of the smallest batch of which every batch is a multiple."""
-    n_ranges = form.n_ranges(shape)
-    if n_ranges:
+    if n_ranges := form.n_ranges(shape):
         return values_chunk(Shape(n_ranges, shape.n_features), 8)[0]
     return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
 

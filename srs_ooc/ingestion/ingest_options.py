@@ -108,8 +108,7 @@ class ForcedKinds:
         while True:
             out: dict[bytes, int] = {}
             for name, kind in islice(pairs, most):
-                key = name.strip(" \t").encode()
-                if key in out:
+                if (key := name.strip(" \t").encode()) in out:
                     raise _twice(key)
                 out[key] = KINDS[kind]
             if not out:
@@ -160,8 +159,7 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _check_kind(kind: str, where: str) -> None:
-    allowed = [name for name in KINDS if name != "constant"]
-    if kind not in allowed:
+    if kind not in (allowed := [name for name in KINDS if name != "constant"]):
         raise UsageError(
             f"{where}: expected one of the kinds {', '.join(allowed)}, found {kind!r}. Name one."
         )
@@ -702,8 +700,7 @@ def choose_roles(
             )
         taken[column] = option
     columns = tuple((what, column) for _, what, column in named)
-    roles = Roles(len(header), columns, ignored, options.first_feature)
-    if roles.n_features < 1:
+    if (roles := Roles(len(header), columns, ignored, options.first_feature)).n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
             f"{roles.n_columns} column{'s' * (roles.n_columns != 1)} and no feature among them. "
@@ -714,8 +711,7 @@ def choose_roles(
 
 
 def _find(source: object, header: TextSpool, name: str, option: str) -> int:
-    position = header.find(name.strip(" \t"))
-    if position is None:
+    if (position := header.find(name.strip(" \t"))) is None:
         shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
         more = f", ... {header.describe(len(header) - 1)}" if len(header) > _SHOWN else ""
         raise InputError(
@@ -750,8 +746,7 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
     InputError
         If two are equal.
     """
-    pairs = texts.duplicates()
-    if pairs:
+    if pairs := texts.duplicates():
         found = "; ".join(
             f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
         )

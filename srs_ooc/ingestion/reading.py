@@ -521,8 +521,7 @@ class TableReading(Reading):
         has_texts = texts is not None and bool(texts.any())
         if texts is not None:
             is_read |= texts
-        in_order = np.sort(self._columns)
-        in_order = in_order[is_read[in_order]]
+        in_order = np.sort(self._columns[is_read[self._columns]])
         for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
             self._look(self._table.read(positions, self._pool), positions)

@@ -285,8 +285,7 @@ def check_counts(
     """
     if least is None:
         least = 2 if sum(rows.values()) >= FEW_ROWS else 1
-    rare = [label for label, count in rows.items() if count < least]
-    if rare:
+    if rare := [label for label, count in rows.items() if count < least]:
         remedy = (
             "Name another column with --target if this is none of classes; if the target is a "
             "number, say --task regression; merge the classes, or leave their rows out."

@@ -149,8 +149,7 @@ class TextSpool:
         Hashes say where to look, texts what is there.
         """
         for position in self._positions_of(np.array([hash_text(t) for t in texts], np.uint64)):
-            text = self.get(position)
-            if text in texts:
+            if (text := self.get(position)) in texts:
                 yield position, text
 
     def _positions_of(self, hashes: Uints) -> Iterator[int]:

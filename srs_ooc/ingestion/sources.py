@@ -142,8 +142,7 @@ def decoded(
         data = piece
         while data or not (decoder.eof or decoder.needs_input):
             if decoder.eof:
-                data = data.lstrip(b"\0")
-                if not data:
+                if not (data := data.lstrip(b"\0")):
                     break
                 decoder = new_decoder()
             text = decoder.decompress(data, READ_NBYTES)

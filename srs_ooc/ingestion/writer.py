@@ -260,12 +260,12 @@ class ColumnsWriter:
         dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of kinds, n_missing, ...
         self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
         self._given = kinds
-        self._categories: CategoryCoder | None = None
-        if kinds.is_text.any():
-            self._categories = CategoryCoder(store, kinds, form.code_dtype)
+        holds = bool(kinds.is_text.any())
+        self._categories = CategoryCoder(store, kinds, form.code_dtype) if holds else None
         self._store, self._form = store, form
         self._n_ranges = form.n_ranges(shape)
-        self._codes = CodesWriter(store, shape, self.chunk_features, form.missing_code)
+        missing = np.dtype(form.code_dtype).type(np.iinfo(form.code_dtype).max)
+        self._codes = CodesWriter(store, shape, self.chunk_features, missing)
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
         names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
@@ -440,8 +440,7 @@ class BedWriter(ColumnsWriter):
         """Return the lines of features whose values are read."""
         values = self._given.kept.read(columns, start, stop)
         lines = np.empty((len(values), self._bed.line_nbytes), np.uint8)
-        wrong = _native.pack_genotypes(values, lines.reshape(-1))
-        if wrong >= 0:
+        if (wrong := _native.pack_genotypes(values, lines.reshape(-1))) >= 0:
             feature, row = divmod(wrong, values.shape[1])
             where, text = self._given.cell(start + feature, row, float(values[feature, row]))
             raise InputError(
@@ -621,8 +620,7 @@ def write_texts(
     texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
-        n_texts = store.lengths[f"{name}_offsets"] - 1
-        if n_texts != expected:
+        if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
     writing.write_coordinate(store, "feature", "names", positions)
     writing.write_coordinate(store, "row", "row_ids")

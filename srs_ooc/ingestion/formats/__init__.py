@@ -111,9 +111,8 @@ def split_texts(blob: bytes, ends: Uints) -> Iterator[bytes]:
         start = end
 
 
-def hash_text(text: bytes) -> int:
-    """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
-    return _native.hash_text(text)
+hash_text = _native.hash_text
+"""Returns the 64-bit hash that :class:`Texts` holds for a text."""
 
 
 class Names(Collection[str]):

@@ -121,7 +121,7 @@ class QueryTable(Table):
                 f"{file}: expected --query, which says what is the table, found "
                 f"{options.query!r:.60}. Say as in docs/databases.md."
             )
-        self._file, self._what, self._scratch = file, str(file), file.scratch
+        self._what, self._scratch = str(file), file.scratch
         self._ids, self._is_text = list[Any](), dict[int, bool]()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
@@ -146,7 +146,15 @@ class QueryTable(Table):
             self.shape = (len(self._ids), len(names))
             in_memory.check_shape(self.shape, self._what)
             if not is_long:
-                self._copy_wide(columns, ask, copy)
+                file.scratch_file("columns", 8 * len(self._ids) * len(names))
+            # some columns at a time, rows in the order of their ids
+            for first in () if is_long else range(1, len(columns), _AT_ONCE):
+                row, some = 0, columns[first : first + _AT_ONCE]
+                for ids, *blocks in ask([columns[0], *some], "1"):
+                    for at, (name, cells) in enumerate(zip(some, blocks, strict=True), first - 1):
+                        copy.seek(8 * (at * len(self._ids) + row))
+                        copy.write(self._coded(cells, [name] * len(ids), ids, row, at).data)
+                    row += len(ids)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         self.text_columns = np.array([self._is_text.get(at, False) for at in range(len(names))])
         self._types = [one[1] for one in described[1:]]
@@ -198,18 +206,6 @@ class QueryTable(Table):
             last, key = features[-1], int(keys[-1])
         file.write(line.data)
         return names
-
-    def _copy_wide(self, columns: list[str], ask: Ask, file: BinaryIO) -> None:
-        """Write the columns, some of them at a time, rows in the order of their ids."""
-        n_rows, n_columns = self.shape
-        self._file.scratch_file("columns", 8 * n_rows * n_columns)
-        for first in range(1, n_columns + 1, _AT_ONCE):
-            row, names = 0, columns[first : first + _AT_ONCE]
-            for ids, *blocks in ask([columns[0], *names], "1"):
-                for at, (name, cells) in enumerate(zip(names, blocks, strict=True), first - 1):
-                    file.seek(8 * (at * n_rows + row))
-                    file.write(self._coded(cells, [name] * len(ids), ids, row, at).data)
-                row += len(ids)
 
     def _coded(
         self, cells: Sequence[Any], names: Sequence[Any], ids: Sequence[Any], row: int, at: int = -1

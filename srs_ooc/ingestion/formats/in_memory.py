@@ -204,8 +204,7 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
         raise _refused(what, "found one of Python objects")
     if min(shape, default=0) < 0:
         raise _refused(what, f"found the shape {str(shape)[:80]}")
-    expected = math.prod(shape) * dtype.itemsize
-    if found < expected:
+    if found < (expected := math.prod(shape) * dtype.itemsize):
         raise _refused(
             what, f"found {found} bytes for the shape {str(shape)[:80]}, which takes {expected}"
         )
@@ -696,8 +695,7 @@ def refuse_others(
     InputError
         Naming all of them, and how those of some kinds become numbers.
     """
-    wrong = [place for place in asked.tolist() if place in found] if found else []
-    if not wrong:
+    if not (wrong := [place for place in asked.tolist() if place in found] if found else []):
         return
     first, *rest = sorted(wrong)
     more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
