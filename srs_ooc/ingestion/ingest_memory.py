@@ -58,7 +58,7 @@ FEW_ROWS = 1 << 16
 
 
 def load_libraries() -> None:
-    """Load what will be needed, so that the memory it takes is known when memory is shared out.
+    """Measure what is loaded by now, so that it is known when memory is shared out.
 
     Large blocks of memory are given back to the system from then on when they are freed.
     """
