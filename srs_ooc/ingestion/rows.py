@@ -286,19 +286,20 @@ def check_counts(
     if least is None:
         least = 2 if sum(rows.values()) >= FEW_ROWS else 1
     if rare := [label for label, count in rows.items() if count < least]:
+        keep = "--min-class-rows 1 takes classes as they are."
         remedy = (
             "Name another column with --target if this is none of classes; if the target is a "
-            "number, say --task regression; merge the classes, or leave their rows out."
+            f"number, say --task regression; merge the classes, or leave their rows out. {keep}"
         )
         nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
         if texts := texts_among_numbers([*rows]):
-            remedy = f"If the target is a number, {said_of_missing(texts, known)}."
+            remedy = f"If the target is a number, {said_of_missing(texts, known)}. {keep}"
         elif words := words_for_missing(rare) or nines:
-            remedy = f"Perhaps {said_of_missing(words, known)}."
+            remedy = f"Perhaps {said_of_missing(words, known)}. {keep}"
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
         raise InputError(
             f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {remedy} --min-class-rows 1 takes classes as they are."
+            f"fewer: {_named(rare)}. {remedy}"
         )
 
 
