@@ -325,24 +325,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of a command say."""
     options, side = options_of(given)
-    _check_orient(given.get("orient"), options)
-    if options.samples:
-        options = options.with_targets(sample_columns(options)[2])
-    file, names = given.get("target_file"), given.get("names")
-    if options.target is not None and file is not None:
-        found = options.flag_of("target")
-        raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
-    if options.samples and (names or file):
-        raise UsageError(
-            "expected no --names or --target-file with --orient features: the table names its "
-            "features, --samples holds the target. Leave them out."
-        )
-    return options, side if file is None else replace(side, columns={"target": [("target", file)]})
-
-
-def _check_orient(orient: str | None, options: IngestOptions) -> None:
-    samples, id_name, more = options.samples, options.id_name, options.sample_features
-    if orient == "samples" and (more or (samples is None) != (not id_name)):
+    orient, samples, id_name = given.get("orient"), options.samples, options.id_name
+    if orient == "samples" and (options.sample_features or (samples is None) != (not id_name)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
@@ -353,3 +337,15 @@ def _check_orient(orient: str | None, options: IngestOptions) -> None:
             "and --event), which say where the target of each sample stands. Give all three. Turn "
             "an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )
+    if samples:
+        options = options.with_targets(sample_columns(options)[2])
+    file, names = given.get("target_file"), given.get("names")
+    if options.target is not None and file is not None:
+        found = options.flag_of("target")
+        raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
+    if samples and (names or file):
+        raise UsageError(
+            "expected no --names or --target-file with --orient features: the table names its "
+            "features, --samples holds the target. Leave them out."
+        )
+    return options, side if file is None else replace(side, columns={"target": [("target", file)]})

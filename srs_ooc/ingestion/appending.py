@@ -21,32 +21,17 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_folder
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded
-from srs_ooc.ingestion.ingest_options import (
-    ROLES,
-    ByteProgress,
-    ForcedKinds,
-    IngestOptions,
-    SideColumns,
-    roles_of,
-)
+from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
-from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, source_of
+from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, shape_of, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
-from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    CONSTANT,
-    NO_TARGET,
-    Manifest,
-    Shape,
-    damaged,
-    make_group,
-)
+from srs_ooc.store.manifest import CATEGORICAL, CONSTANT, NO_TARGET, Manifest, damaged, make_group
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import CodeFacts, midpoints, whole_columns
@@ -61,7 +46,7 @@ def append(
     store: Path,
     options: IngestOptions,
     side: SideColumns,
-    progress: ByteProgress | None = None,
+    progress: ingest_options.ByteProgress | None = None,
 ) -> Manifest:
     """Make a new version of the store that ``options`` name, which appears complete or not at all.
 
@@ -149,7 +134,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
         columns |= {"groups": [m.row_id_name], "row_ids": []} if how else {}
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
-    wanted = (roles := roles_of(columns)) | wanted
+    wanted = (roles := ingest_options.roles_of(columns)) | wanted
     free = {name for name, slot in ROLES.items() if slot in side.columns}
     if not options.append_rows:
         free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())
@@ -172,8 +157,8 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
 
 def _said_by(m: Manifest) -> dict[str, Any]:
     """Return the options that say what the target of a store is, and how it keeps values."""
-    form = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
-    return form | {"task": m.task, "censored": "events" in m.row_columns}
+    said = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None, "task": m.task}
+    return said | {"censored": "events" in m.row_columns}
 
 
 def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
@@ -259,8 +244,7 @@ def _join_features(
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
     merging.whole = whole = replace(merging.whole, inferred=noted["inferred"])
-    form = ingest_memory.StoreForm(m.code_dtype, whole.values_dtype)
-    check_disk(work.folder, *disk_of(Shape(m.n_rows, whole.n_features), form, by_rows=False))
+    check_disk(work.folder, *disk_of(*shape_of(whole), by_rows=False))
     return merge(merging, work.folder, names, noted["source"], options.memory_mb, work.tell)
 
 
@@ -295,10 +279,9 @@ class JoinedRows(Table):
         dtypes = {store.manifest.values_dtype for store in self._stores}
         self.narrow = not self._keeps or dtypes == {"float32"}
         self._stored = np.argsort(old.array("positions"))
-        kinds = [store.kinds() for store in self._stores]
-        self._kinds = np.minimum(*kinds)
-        is_text = (kinds[0] == CATEGORICAL) | (kinds[1] == CATEGORICAL)
-        self._is_text = self.text_columns = is_text[self._stored]
+        kinds = np.array([store.kinds() for store in self._stores])
+        self._kinds = kinds.min(axis=0)
+        self._is_text = self.text_columns = (kinds == CATEGORICAL).any(axis=0)[self._stored]
         self._categories = [store.categories() for store in self._stores]
         self.n_outside, self._is_cut = np.zeros(p, np.uint32), np.zeros(p, np.bool_)
         if not self._keeps:
@@ -334,8 +317,7 @@ class JoinedRows(Table):
     def _numbered(self, which: int, feature: int, codes: Floats, pool: TextCoder) -> Floats:
         """Return the numbers of texts in a pool in the place of codes of categories."""
         known, store = self._categories[which], self._stores[which]
-        texts = known.of(feature)
-        if texts is None and not np.isnan(codes).all():
+        if (texts := known.of(feature)) is None and not np.isnan(codes).all():
             name = store.names[int(store.array("positions")[feature])]
             raise InputError(
                 f"feature {name!r}: expected categories, or numbers, in both tables, found numbers "
@@ -476,8 +458,8 @@ def _rows_of(
         )
     (ours, theirs), joined = _named_alike(m.classes, n.classes)
     classes, (places, more) = _merged(ours, theirs)
-    n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int).tolist()
-    counts = dict(zip(classes, n_rows, strict=True))
+    n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int)
+    counts = dict(zip(classes, n_rows.tolist(), strict=True))
     check_counts(f"{table}, column {m.target_name!r}", counts, options.min_class_rows)
     n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
     said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
@@ -498,9 +480,9 @@ def _rows_of(
 
     goes_on = m.row_id_name is None  # the numbers of rows
     ids = (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
-    target = "target_values" if m.task == "regression" else "target"
-    columns: dict[str, Any] = {"target": [("target", items_of(target))]}
-    columns["row_ids"] = [("row ids", chain(old.row_ids, ids))]
+    target = items_of("target_values" if m.task == "regression" else "target")
+    row_ids = chain(old.row_ids, ids)
+    columns: dict[str, Any] = {"target": [("target", target)], "row_ids": [("row ids", row_ids)]}
     columns |= {name: [(name, items_of(name))] for name in m.row_columns}
     levels = []
     if "covariates" in columns:

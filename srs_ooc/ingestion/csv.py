@@ -141,10 +141,6 @@ class TableReader:
         """Return the line of each row read since the last call, where there are text columns."""
         return np.frombuffer(self.native.take_lines(), np.int64)
 
-    def take_row_cells(self) -> Bytes:
-        """Return what the cells of each row read since the last call are, if ``by_row``."""
-        return np.frombuffer(self.native.take_row_cells(), np.uint8)
-
     def cells(self) -> Bytes:
         """Return what the cells of each column are."""
         return np.frombuffer(self.native.cells(), np.uint8)
@@ -185,9 +181,8 @@ class TableReader:
         return self._panel is not None and self.native.panel_row == self._panel.shape[1]
 
 
-def parse_decimal(text: bytes) -> float | None:
-    """Return the double nearest to a decimal, infinite beyond the largest; None if it is none."""
-    return _native.parse_decimal(text)
+parse_decimal = _native.parse_decimal
+"""Returns the double nearest to a decimal, infinite beyond the largest; None if it is none."""
 
 
 # How a text table is written: what the user says of it, and what its first lines show.
@@ -279,8 +274,7 @@ class TextForm:
     def number(self, text: bytes) -> float | None:
         """Return the number that a text is, infinities included; None if it is none."""
         plain = text if self.point == "." else text.replace(b",", b".")
-        value = parse_decimal(plain)
-        if value is None and _INFINITY.fullmatch(plain):
+        if (value := parse_decimal(plain)) is None and _INFINITY.fullmatch(plain):
             return -math.inf if plain.startswith(b"-") else math.inf
         return value
 
@@ -307,8 +301,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     if not whole:
         return ","
     first = whole[0].rstrip("\r\n")
-    found = [mark for mark in _SURE if mark in first and mark != point]
-    if not found:
+    if not (found := [mark for mark in _SURE if mark in first and mark != point]):
         return " " if " " in first.strip() else ","
     even = [mark for mark in found if len({line.count(mark) for line in whole}) == 1]
     return max(even or found, key=first.count)
@@ -322,6 +315,7 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+_LIKE_MISSING = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?")
 
 
 def raise_fault(
@@ -355,10 +349,18 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
     text = cell.decode("utf-8", "replace")
     words = ("", "NA", "nan") if form.missing is None else form.missing
     missing = " or ".join(repr(word) if word else "an empty cell" for word in words)
+    hints = {
+        " If the table writes 1,5 for 1.5, say --decimal comma.": _DECIMAL_COMMA.fullmatch(text),
+        f" It looks like a date: {TO_DAYS}.": is_date(text),
+        " If it stands for a missing value, name it with --missing, with the others there are.": (
+            _LIKE_MISSING.fullmatch(text.lower())
+        ),
+    }
+    hint = next((hint for hint, fits in hints.items() if fits), "")
     return {
         "not_a_number": f"{where}: expected a number (or {missing} for a missing value), "
         f"found {text!r}. Mend the cell, leave the column out with --ignore, or take all its cells "
-        f"as categories with --kind NAME=categorical.{_hint(text)}",
+        f"as categories with --kind NAME=categorical.{hint}",
         "infinite": f"{where}: expected a finite number, found {text!r}. Mend the cell, or make it "
         f"missing ({missing}).",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
@@ -379,18 +381,6 @@ _DATE = re.compile(
 def is_date(text: str) -> bool:
     """Tell whether a text looks like a date."""
     return _DATE.fullmatch(text.strip()) is not None
-
-
-def _hint(text: str) -> str:
-    if _DECIMAL_COMMA.fullmatch(text):
-        return " If the table writes 1,5 for 1.5, say --decimal comma."
-    if is_date(text):
-        return f" It looks like a date: {TO_DAYS}."
-    if re.fullmatch(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?", text.lower()):
-        return (
-            " If it stands for a missing value, name it with --missing, with the others there are."
-        )
-    return ""
 
 
 # Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces.
@@ -503,9 +493,8 @@ class CsvStream:
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from, for the manifest, once all of it is read."""
-        pieces = self.pieces
-        found = {"nbytes": pieces.n_read, "crc32": pieces.crc32}
-        return {"name": self.source.name, "format": f"csv{pieces.suffix}"} | found
+        named = {"name": self.source.name, "format": f"csv{self.pieces.suffix}"}
+        return named | {"nbytes": self.pieces.n_read, "crc32": self.pieces.crc32}
 
 
 def check_utf8(texts: Texts, what: str) -> None:
@@ -621,10 +610,8 @@ def has_row_names(
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
     n_found = stream.n_fields + 1
-    if reader.native.problem is None or reader.native.n_rows != 1:
-        return False
-    fault, _, column, _ = reader.native.problem
-    if (fault, column) != ("ragged", n_found):
+    fault, _, column, _ = reader.native.problem or ("", 0, 0, b"")
+    if (fault, column, reader.native.n_rows) != ("ragged", n_found, 1):
         return False
     stream, reader = _skim(source, form, n_found, -1, row_names=True)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
@@ -651,8 +638,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
             break
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
-    n_cells = reader.native.n_rows * n_columns + reader.native.column
-    if not n_cells:
+    if not (n_cells := reader.native.n_rows * n_columns + reader.native.column):
         return 0, text_nbytes
     body_nbytes = text_nbytes - (pieces.n_text - n_body)
     return int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes

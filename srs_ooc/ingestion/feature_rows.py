@@ -21,17 +21,10 @@ from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import read_lines
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ByteProgress,
-    IngestOptions,
-    SideColumns,
-    check_distinct,
-    row_cells_of,
-)
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import shown
 from srs_ooc.ingestion.scratch import (
@@ -87,7 +80,7 @@ class FeatureRows(Table):
         kept: Bools,
         scratch: Path,
         names: TextSpool,
-        tell: ByteProgress,
+        tell: ingest_options.ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
     ) -> None:
@@ -120,7 +113,7 @@ class FeatureRows(Table):
                 text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
-                cells = reader.take_row_cells()
+                cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
@@ -181,8 +174,7 @@ class FeatureRows(Table):
         """Return features, each a row of the result."""
         held, path = positions >= self.n_read, self._path
         if not held.any():
-            dtype = np.dtype(np.float64)
-            return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
+            return read_lines(path, np.dtype(np.float64), 0, self.shape[0], positions, str(path))
         out = np.empty((len(positions), self.shape[0]))
         out[held] = self._more[positions[held] - self.n_read]
         out[~held] = self.read(positions[~held], pool)
@@ -260,8 +252,7 @@ PANEL_NBYTES = 2 * MB
 
 def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     """Return (what it is, name) of each column of a sample table that is asked for."""
-    features = (("sample_features", name) for name in options.sample_features)
-    return [*options.columns(), *features]
+    return [*options.columns(), *(("sample_features", name) for name in options.sample_features)]
 
 
 def read_samples(
@@ -301,8 +292,7 @@ def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
     first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
-    header = next(filter(None, rows), [])
-    return source, rows, [name.strip(" \t") for name in header]
+    return source, rows, [name.strip(" \t") for name in next(filter(None, rows), [])]
 
 
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
@@ -416,8 +406,7 @@ def feature_memory(
         return replace(taken, texts_nbytes=texts_nbytes)
 
     texts_nbytes = _texts_nbytes(source, n_samples, options)
-    bound = text_tables.rows_at_most(source, n_samples + 1)
-    if bound is not None:
+    if (bound := text_tables.rows_at_most(source, n_samples + 1)) is not None:
         most = memory(bound)
         if most.fits or most.least_mb == memory(1).least_mb:
             return most
@@ -473,7 +462,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)
-    check_distinct(source, header, "sample ids", "Rename them in the header.")
+    ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(header)[1:]
     known = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]
@@ -509,8 +498,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         name = next(islice(iter(names), column, None))
         if column >= features.n_read:
             return f"{where(row)}: column {name!r} (--sample-features)"
-        line = features.line_of(column)
-        return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
+        return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
     settled = options.without_columns()
     origin = stream.origin

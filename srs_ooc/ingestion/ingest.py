@@ -104,8 +104,7 @@ def _clear(folder: Path) -> None:
     """Remove what killed processes left of stores that they were making for a URL."""
     for left in folder.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
-            handle = try_lock(left / LOCK, flags=os.O_RDWR)
-            if handle is not None:
+            if (handle := try_lock(left / LOCK, flags=os.O_RDWR)) is not None:
                 shutil.rmtree(left, ignore_errors=True)
                 release_lock(handle)
 
@@ -259,8 +258,7 @@ def ingest(
     options, side = options_of(locals())
     place = place_given(store, "store")
     options = options if isinstance(place, Path) else options.settled()
-    said = {"options": options, "side": side, "progress": progress, "client": client}
-    make = partial(make_store, table, **said)
+    make = partial(make_store, table, options=options, side=side, progress=progress, client=client)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
         _log.warning("%s", spelled(f"{place}: {remark}"))
@@ -294,8 +292,7 @@ def make_store(
                 "workers. Append them one after another."
             )
         return append(table, path, options, side, progress)
-    tables = pieces_given(table, client, has_values=bool(side))
-    if tables is None:
+    if (tables := pieces_given(table, client, has_values=bool(side))) is None:
         return ingest_table(table, path, options, progress, side=side)
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)

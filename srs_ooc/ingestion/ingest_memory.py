@@ -7,13 +7,13 @@ cap, which works when it is given.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from srs_ooc.base.budget import Lease, program_nbytes, refusal, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB, ceil_div, counted
+from srs_ooc.native import _native
 from srs_ooc.store.manifest import VALUES_CHUNK_NBYTES, Shape, max_codes, values_chunk
 from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 
@@ -58,16 +58,12 @@ FEW_ROWS = 1 << 16
 
 
 def load_libraries() -> None:
-    """Load what will be needed, so that the memory it takes is known when memory is shared out.
+    """Measure what is loaded by now, so that it is known when memory is shared out.
 
     Large blocks of memory are given back to the system from then on when they are freed.
     """
-    import srs_ooc.store.values
-    from srs_ooc.native import _native
-
     _native.return_large_blocks()
     own_nbytes()  # is measured once, now
-    assert srs_ooc.store.values
 
 
 def own_nbytes() -> int:
@@ -97,11 +93,6 @@ class StoreForm:
     def code_nbytes(self) -> int:
         """Bytes of a code."""
         return int(np.dtype(self.code_dtype).itemsize)
-
-    @property
-    def missing_code(self) -> Any:
-        """The code of a missing value, as a scalar of the dtype of codes."""
-        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
 
     def n_ranges(self, shape: Shape) -> int:
         """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
@@ -181,31 +172,24 @@ class IngestMemory:
         program = Lease("interpreter and libraries", own_nbytes())
         held = [program, Lease("working room", SLACK_NBYTES), *self.held]
         order = Lease(f"the order of {counted(self.n_columns, 'column')}", 24 * self.n_columns)
-        coding = Lease("coding a batch of features", self._least_coding())
-        stages = [[program, *self.opening], [*held, order], [*held, coding]]
-        return [*max(stages, key=total_nbytes), *self._texts()]
-
-    def _least_coding(self) -> int:
-        """Return the memory of the smallest batch of a table of so many rows, or of fewer."""
+        # The smallest batch of a table of so many rows, or of fewer.
         n_rows, items = self.n_rows, VALUES_CHUNK_NBYTES // 8
-        n_ranges = self.form.n_ranges(Shape(n_rows, self.n_columns))
-        if not n_ranges:
+        if not (n_ranges := self.form.n_ranges(Shape(n_rows, self.n_columns))):
             n_rows = max(n_rows, FEW_ROWS)
         features = max(1, items // (n_ranges or n_rows))
         cells = min(max(items, features * n_rows), n_rows * self.n_columns)
         apart = max(PIECE_NBYTES, 8 * n_rows * (self.drops_rows or self.aggregates))
         apart += GROUPED_NBYTES * n_rows * self.aggregates
-        work = coding_nbytes(n_rows, self.form, cells, apart=apart)
-        places = places_nbytes(Shape(n_rows, self.n_columns))
-        return work + places + (16 * items if n_ranges else 0)
-
-    def _texts(self) -> list[Lease]:
-        """Return what categories take besides; of what is left panels take an eighth."""
+        nbytes = coding_nbytes(n_rows, self.form, cells, apart=apart) + 16 * items * bool(n_ranges)
+        nbytes += places_nbytes(Shape(n_rows, self.n_columns))
+        coding = Lease("coding a batch of features", nbytes)
+        stages = [program, *self.opening], [*held, order], [*held, coding]
+        taken = max(stages, key=total_nbytes)
         if self.texts_nbytes is None:
-            return []
+            return taken
         copied = 12 * self.n_rows * smallest_batch(Shape(self.n_rows, self.n_columns), self.form)
         nbytes = ceil_div(8 * self.texts_nbytes, 7) + CATEGORY_WORK_NBYTES + copied
-        return [Lease("texts of categories", nbytes)]
+        return [*taken, Lease("texts of categories", nbytes)]  # panels take an eighth of the rest
 
     def naming(self, refusal: BudgetError, texts_nbytes: int) -> BudgetError:
         """Return a refusal with the smallest cap that works, as texts count as so much."""
@@ -290,8 +274,7 @@ def lines_lease(n_items: int, work_nbytes: int = 0, cell_nbytes: int = 8) -> Lea
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
     """Return the features of the smallest batch of which every batch is a multiple."""
-    n_ranges = form.n_ranges(shape)
-    if n_ranges:
+    if n_ranges := form.n_ranges(shape):
         return values_chunk(Shape(n_ranges, shape.n_features), 8)[0]
     return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
 

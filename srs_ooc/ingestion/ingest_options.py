@@ -108,8 +108,7 @@ class ForcedKinds:
         while True:
             out: dict[bytes, int] = {}
             for name, kind in islice(pairs, most):
-                key = name.strip(" \t").encode()
-                if key in out:
+                if (key := name.strip(" \t").encode()) in out:
                     raise _twice(key)
                 out[key] = KINDS[kind]
             if not out:
@@ -142,8 +141,7 @@ def pair_of(text: str) -> tuple[str, str]:
 
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
     errors = OSError, UnicodeDecodeError, csv.Error
-    could_not = reading(file, "a CSV file of names and kinds", "Check the path.", errors)
-    with could_not:
+    with reading(file, "a CSV file of names and kinds", "Check the path.", errors):
         rows = csv.reader(lines_of(file, "a name and a kind", newline=""))
         is_first = True
         for row in rows:
@@ -161,8 +159,7 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _check_kind(kind: str, where: str) -> None:
-    allowed = [name for name in KINDS if name != "constant"]
-    if kind not in allowed:
+    if kind not in (allowed := [name for name in KINDS if name != "constant"]):
         raise UsageError(
             f"{where}: expected one of the kinds {', '.join(allowed)}, found {kind!r}. Name one."
         )
@@ -661,8 +658,7 @@ class Roles:
         """Return the column of each feature, in stored order."""
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
-        columns = np.flatnonzero(is_feature)
-        return columns[stored_positions(self.n_features, self.first_feature)]
+        return np.flatnonzero(is_feature)[stored_positions(self.n_features, self.first_feature)]
 
     def slots(self) -> Ints32:
         """Return for each column where its cells go, for a ``TableReader``."""
@@ -704,8 +700,7 @@ def choose_roles(
             )
         taken[column] = option
     columns = tuple((what, column) for _, what, column in named)
-    roles = Roles(len(header), columns, ignored, options.first_feature)
-    if roles.n_features < 1:
+    if (roles := Roles(len(header), columns, ignored, options.first_feature)).n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
             f"{roles.n_columns} column{'s' * (roles.n_columns != 1)} and no feature among them. "
@@ -716,8 +711,7 @@ def choose_roles(
 
 
 def _find(source: object, header: TextSpool, name: str, option: str) -> int:
-    position = header.find(name.strip(" \t"))
-    if position is None:
+    if (position := header.find(name.strip(" \t"))) is None:
         shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
         more = f", ... {header.describe(len(header) - 1)}" if len(header) > _SHOWN else ""
         raise InputError(
@@ -752,8 +746,7 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
     InputError
         If two are equal.
     """
-    pairs = texts.duplicates()
-    if pairs:
+    if pairs := texts.duplicates():
         found = "; ".join(
             f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
         )

@@ -521,8 +521,7 @@ class TableReading(Reading):
         has_texts = texts is not None and bool(texts.any())
         if texts is not None:
             is_read |= texts
-        in_order = np.sort(self._columns)
-        in_order = in_order[is_read[in_order]]
+        in_order = np.sort(self._columns[is_read[self._columns]])
         for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
             self._look(self._table.read(positions, self._pool), positions)
@@ -572,8 +571,16 @@ class TableReading(Reading):
     def _kinds(self, holds_texts: Bools, kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
         pool = self._table.pool or TextCoder(self._memory.category_nbytes)
-        is_number = ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))
-        self._refuse_texts(columns[holds_texts & is_number], pool)
+        wrong = columns[holds_texts & ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))]
+        if len(wrong):
+            column = int(wrong.min())
+            values = self._table.read(np.array([column]), pool)[0]
+            row = int((~np.isnan(values)).argmax())
+            text = "no text" if np.isnan(values[row]) else shown(pool.texts()[int(values[row])])
+            raise InputError(
+                f"{self._locate(column, row)}: expected a number, as --kind says, found {text}. "
+                "Mend the column, or leave --kind out."
+            )
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),
@@ -582,20 +589,6 @@ class TableReading(Reading):
             kept,
             (forced == CATEGORICAL) & ~holds_texts,
             lambda start, facts: self.amend(columns[start : start + len(facts.kinds)], facts),
-        )
-
-    def _refuse_texts(self, columns: Integers, pool: TextCoder) -> None:
-        """Refuse columns of texts that are forced to be numbers."""
-        if not len(columns):
-            return
-        column = int(columns.min())
-        values = self._table.read(np.array([column]), pool)[0]
-        row = int((~np.isnan(values)).argmax())
-        found = values[row]
-        text = "no text" if np.isnan(found) else shown(pool.texts()[int(found)])
-        raise InputError(
-            f"{self._locate(column, row)}: expected a number, as --kind says, found {text}. Mend "
-            "the column, or leave --kind out."
         )
 
     def origin(self) -> dict[str, Any]:

@@ -75,10 +75,12 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
         )
     yield from manifest.inferred.get("joined", ())
     said = partial(_said, store, known)
-    yield from _classes(list(manifest.classes), said)
+    if texts := texts_among_numbers(manifest.classes):
+        yield f"most class labels are numbers: if the target is a number, {said(texts)}."
+    elif words := words_for_missing(manifest.classes):
+        yield f"{said(words)}, if they are no classes."
     task = manifest.inferred.get("task", "")
-    is_guess = manifest.inferred.get("target") == LAST_COLUMN
-    if is_guess and task.startswith("regression"):
+    if manifest.inferred.get("target") == LAST_COLUMN and task.startswith("regression"):
         yield (
             f"{manifest.target_name!r}, the last column, was taken for the target, and for a "
             "number. If it is not, name the target with --target; if each row of the table is a "
@@ -92,7 +94,9 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
     yield from _groups(store)
     yield from _index(store)
     yield from _of_rows(store)
-    if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
+    names = store.names.between(0, min(MOST_LOOKED_AT, store.n_features))
+    steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
+    if steps.min(initial=0) < 0 < steps.max(initial=0):  # wavelengths and places are in order
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
         yield from _texts(store, said)
@@ -108,13 +112,6 @@ def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
     in_pandas = f"`frame.replace({[*numbers, *labels]}, float('nan'))` in pandas"
     how = next((how for start, how in _WAYS.items() if kind.startswith(start)), in_pandas)
     return said_of_missing(labels, known, f"make such cells missing, as by {how}")
-
-
-def _classes(labels: list[str], said: Said) -> Iterator[str]:
-    if texts := texts_among_numbers(labels):
-        yield f"most class labels are numbers: if the target is a number, {said(texts)}."
-    elif words := words_for_missing(labels):
-        yield f"{said(words)}, if they are no classes."
 
 
 def _groups(store: Store) -> Iterator[str]:
@@ -161,12 +158,6 @@ def _of_rows(store: Store) -> Iterator[str]:
     events = store.manifest.inferred.get("events")
     if events and (few := too_few_events(events["n"], store.n_rows)):
         yield f"{few} Wait for more, or take an end point that is reached more often."
-
-
-def _look_like_cells(names: Iterator[bytes]) -> bool:
-    """Whether names are numbers in no order; those of wavelengths and of places are in order."""
-    steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
-    return bool(steps.min(initial=0) < 0 < steps.max(initial=0))
 
 
 @np.errstate(over="ignore")

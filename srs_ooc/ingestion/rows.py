@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,26 +285,22 @@ def check_counts(
     """
     if least is None:
         least = 2 if sum(rows.values()) >= FEW_ROWS else 1
-    rare = [label for label, count in rows.items() if count < least]
-    if rare:
+    if rare := [label for label, count in rows.items() if count < least]:
+        keep = "--min-class-rows 1 takes classes as they are."
+        remedy = (
+            "Name another column with --target if this is none of classes; if the target is a "
+            f"number, say --task regression; merge the classes, or leave their rows out. {keep}"
+        )
+        nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
+        if texts := texts_among_numbers([*rows]):
+            remedy = f"If the target is a number, {said_of_missing(texts, known)}. {keep}"
+        elif words := words_for_missing(rare) or nines:
+            remedy = f"Perhaps {said_of_missing(words, known)}. {keep}"
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
         raise InputError(
             f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {_remedy(list(rows), rare, known)}"
+            f"fewer: {_named(rare)}. {remedy}"
         )
-
-
-def _remedy(labels: Sequence[str], rare: Sequence[str], known: Sequence[str] | None) -> str:
-    keep = "--min-class-rows 1 takes classes as they are."
-    if texts := texts_among_numbers(labels):
-        return f"If the target is a number, {said_of_missing(texts, known)}. {keep}"
-    nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
-    if words := words_for_missing(rare) or nines:
-        return f"Perhaps {said_of_missing(words, known)}. {keep}"
-    return (
-        "Name another column with --target if this is none of classes; if the target is a number, "
-        f"say --task regression; merge the classes, or leave their rows out. {keep}"
-    )
 
 
 def said_of_missing(
@@ -507,8 +503,7 @@ class RowColumns:
 
     def _are_numbers(self, texts: list[bytes]) -> bool:
         there = (text for text in texts if not self._form.is_missing(text))
-        are_numbers = all(self._form.number(text) is not None for text in there)
-        return are_numbers and self._column.levels is None
+        return self._column.levels is None and None not in map(self._form.number, there)
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:
@@ -526,21 +521,17 @@ class RowColumns:
         if n_values > max(2, min(MAX_WHOLE_CLASSES, n_rows // 2)):
             return "regression", f"{n_values} different whole numbers in {n_rows} rows"
         infinite = {text for text, number in numbers.items() if number not in values}
-        if infinite:
-            self._refuse(infinite)
+        if infinite:  # beside few numbers they are no class unless the user says so
+            row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
+            raise self._error(
+                row,
+                "a finite number or a label",
+                shown(text),
+                "Mend the cell; or say --task regression to leave such rows out, --task "
+                "classification to take it for a class.",
+            )
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
         return "classification", f"{n_values} different{whole}"
-
-    def _refuse(self, infinite: set[bytes]) -> NoReturn:
-        """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
-        raise self._error(
-            row,
-            "a finite number or a label",
-            shown(text),
-            "Mend the cell; or say --task regression to leave such rows out, --task "
-            "classification to take it for a class.",
-        )
 
     def _settle_classes(self, codes: Codes, labels: list[bytes]) -> tuple[str, ...]:
         is_there = np.array([not self._form.is_missing(text) for text in labels])
@@ -822,18 +813,16 @@ class RowColumns:
         return weights
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
-        if self._options.aggregate is not None:
-            (column,) = self._columns["groups"]
+        is_grouped, mask = self._options.aggregate is not None, self.kept.mask
+        if is_grouped or "row_ids" in self._columns:
+            (column,) = self._columns["groups" if is_grouped else "row_ids"]
+            if not is_grouped:
+                remedy = "Mend them, or take others; --ignore leaves the column out."
+                check_distinct(self._source, column, "row ids", remedy)
             return self.kept.texts(column), column.label
-        if "row_ids" not in self._columns:
-            mask = self.kept.mask
-            if mask is None:
-                return None, None
-            return text_blocks(str(row + 1) for row in range(len(mask)) if mask[row]), None
-        (column,) = self._columns["row_ids"]
-        remedy = "Mend them, or take others; --ignore leaves the column out."
-        check_distinct(self._source, column, "row ids", remedy)
-        return self.kept.texts(column), column.label
+        if mask is None:
+            return None, None
+        return text_blocks(str(row + 1) for row in np.flatnonzero(mask).tolist()), None
 
 
 def _cells(column: TextSpool) -> Iterator[tuple[int, bytes]]:

@@ -149,8 +149,7 @@ class TextSpool:
         Hashes say where to look, texts what is there.
         """
         for position in self._positions_of(np.array([hash_text(t) for t in texts], np.uint64)):
-            text = self.get(position)
-            if text in texts:
+            if (text := self.get(position)) in texts:
                 yield position, text
 
     def _positions_of(self, hashes: Uints) -> Iterator[int]:
@@ -188,8 +187,7 @@ class TextSpool:
         start = previous = 0
         while start < len(self):
             ends = self._ends[start : start + BLOCK] - np.uint64(previous)
-            fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
-            ends = ends[: max(1, fitting)]
+            ends = ends[: max(1, int(np.searchsorted(ends, BLOCK_NBYTES, side="right")))]
             blob = self._bytes[previous : previous + int(ends[-1])].tobytes()
             here = range(start, start + len(ends))
             if any(i in here for i in skip):
@@ -310,8 +308,7 @@ class Panels(Closing):
     def _pieces(self, panel: NDArray[Any], n_filled: int) -> Iterator[NDArray[Any]]:
         """Yield the columns of a panel."""
         if (dealer := self._dealer) is None:
-            is_full = n_filled == self._panel_rows
-            step = self.n_features if is_full else self._step(n_filled)
+            step = self.n_features if n_filled == self._panel_rows else self._step(n_filled)
             for start in range(0, self.n_features, step):
                 yield np.ascontiguousarray(panel[start : start + step, :n_filled])
             return
@@ -344,9 +341,8 @@ class Panels(Closing):
                     part = lines[row : row + step]
                     piece = part if part.flags.c_contiguous else np.empty_like(part)
                     if file.readinto(piece.reshape(-1).view(np.uint8).data) < piece.nbytes:
-                        place = file.tell()
                         raise OSError(
-                            f"the scratch file ended at byte {place}: something truncated it"
+                            f"the scratch file ended at byte {file.tell()}: something truncated it"
                         )
                     if piece is not part:
                         cells = f"V{part.itemsize * n_rows}"  # of a feature: copied as one item
@@ -423,8 +419,7 @@ def check_replaceable(path: Path) -> None:
     StoreError
         If there is something at ``path`` that is not a folder with the files of a store.
     """
-    has_codes = (path / "codes").is_dir() or bed.is_there(path)
-    is_store = (path / "zarr.json").is_file() and has_codes
+    is_store = (path / "zarr.json").is_file() and ((path / "codes").is_dir() or bed.is_there(path))
     if path.is_symlink() or (path.exists() and not is_store):
         found = "a link" if path.is_symlink() else "something else"
         raise StoreError(
@@ -451,8 +446,7 @@ def disk_errors(target_path: Path) -> Iterator[None]:
     except OSError as error:
         named = Path(str(error.filename or target_path))
         scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
-        ours = {target_path, scratch}
-        if named != target_path.parent and ours.isdisjoint((named, *named.parents)):
+        if named != target_path.parent and not {target_path, scratch} & {named, *named.parents}:
             raise InputError(
                 f"{error.filename}: reading failed: {error.strerror}. Leave the file in its place, "
                 "readable, until the ingest has ended."

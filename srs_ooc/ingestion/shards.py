@@ -28,20 +28,11 @@ from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nb
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
-from srs_ooc.ingestion.ingest_options import (
-    FLAGS,
-    ORDER_KEY,
-    ByteProgress,
-    ForcedKinds,
-    IngestOptions,
-    SideColumns,
-    choose_roles,
-    stored_positions,
-)
+from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, WorkFolder
 from srs_ooc.ingestion.scratch import (
     TextSpool,
@@ -103,8 +94,7 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
     """
     own = Lease("interpreter and libraries", ingest_memory.own_nbytes())
     leases = max(([own, *merging_leases(shape, form)] for form in forms), key=total_nbytes)
-    left = int(memory_mb * MB) - total_nbytes(leases)
-    if left < 0:
+    if (left := int(memory_mb * MB) - total_nbytes(leases)) < 0:
         least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
         raise budget.refusal(cap, "the parts put together", leases, least)
     return left - max(0, resident_nbytes() - own.n_bytes)
@@ -112,8 +102,7 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
 
 def shape_of(whole: Manifest) -> tuple[Shape, StoreForm]:
     """Return the shape and the form of a store."""
-    form = StoreForm(whole.code_dtype, whole.values_dtype)
-    return Shape(whole.n_rows, whole.n_features), form
+    return Shape(whole.n_rows, whole.n_features), StoreForm(whole.code_dtype, whole.values_dtype)
 
 
 class Merging:
@@ -151,15 +140,15 @@ class Merging:
             values_dtype=values_dtype,
             format=format_of(one.row_columns),  # codes of its own, whatever those are linked to
             n_linked_rows=0,
-            order_key=ORDER_KEY,
+            order_key=ingest_options.ORDER_KEY,
         )
-        self._positions = stored_positions(n_features)
+        self._positions = ingest_options.stored_positions(n_features)
         self._chosen = None if chosen is None else chosen[self._positions]
         own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
         self._packs = chosen is None and all(own)
         self.n_rows, self.n_features = one.n_rows, n_features
         for store, end in zip(stores, self._ends.tolist(), strict=True) if chosen is None else ():
-            order = stored_positions(store.n_features, end - store.n_features)
+            order = ingest_options.stored_positions(store.n_features, end - store.n_features)
             linked = store.manifest.is_linked  # features lie as in its file
             if not linked and not np.array_equal(store.array("positions"), order):
                 raise StoreError(
@@ -191,12 +180,15 @@ class Merging:
             name: [store.values(name).columns for store in self._stores]
             for name in self.whole.float_arrays
         }
+        shape = Shape(self.n_rows, self.n_features)
         if self._packs:
-            found = self._write_genotypes(new, progress)
+            writer = BedWriter(new, shape, all_numbers(self), None, None)
+            writer.write(self, self._batch, 1, lambda _, *done: progress("merging", *done))
+            form = format_of(self.whole.row_columns, writer.n_linked_rows)
+            found = writer.close() | {"format": form}
         else:
             self._write_columns(new, progress)
             found = write_facts(new, *map(self._by_feature, FACTS))
-        shape = Shape(self.whole.n_rows, self.whole.n_features)
         write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
         if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
@@ -250,14 +242,6 @@ class Merging:
     def read(self, start: int, stop: int) -> Reals:
         """Return genotypes, float32 (stop - start, n_rows), of the batch that is next."""
         return self._floats("values", stop - start, self._parts(start, stop))
-
-    def _write_genotypes(self, new: NewStore, progress: ByteProgress) -> dict[str, Any]:
-        """Write genotypes and facts; return what the manifest says of them."""
-        shape = Shape(self.n_rows, self.n_features)
-        writer = BedWriter(new, shape, all_numbers(self), None, None)
-        writer.write(self, self._batch, 1, lambda _, done, total: progress("merging", done, total))
-        found = writer.close()
-        return found | {"format": format_of(self.whole.row_columns, writer.n_linked_rows)}
 
     def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
         """Write values, or ranges of codes, and codes; note the shapes of their chunks."""
@@ -372,8 +356,8 @@ def _pieces(
                     if number == 0:
                         options = options.with_targets(header)
                         its_own = its_own.with_targets(header)
-                    has_target = takes_target(reading)
-                    roles = choose_roles(table, header, reading.options, has_target=has_target)
+                    how = {"has_target": takes_target(reading)}
+                    roles = ingest_options.choose_roles(table, header, reading.options, **how)
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
@@ -568,7 +552,9 @@ _ALONE = {
 def _check_options(options: IngestOptions) -> None:
     for name, remedy in _ALONE.items():
         if options.kinds.file if name == "kinds" else getattr(options, name):
-            raise UsageError(f"{FLAGS[name]}: expected one table, found pieces. {remedy}")
+            raise UsageError(
+                f"{ingest_options.FLAGS[name]}: expected one table, found pieces. {remedy}"
+            )
     if options.target is None and not options.no_target:
         raise UsageError(
             "expected --target NAME, or --no-target, with a table in pieces, found neither: the "
@@ -583,8 +569,7 @@ def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Ite
         raise FileExistsError(f"{store} exists")
     folder = store.with_name(f"{store.name}.pieces")
     folder.mkdir(exist_ok=True)
-    lock = try_lock(folder / LOCK)
-    if lock is None:
+    if (lock := try_lock(folder / LOCK)) is None:
         raise StoreError(
             f"{folder}: another process is doing the pieces of this store. Wait for it, or choose "
             "another path."

@@ -142,8 +142,7 @@ def decoded(
         data = piece
         while data or not (decoder.eof or decoder.needs_input):
             if decoder.eof:
-                data = data.lstrip(b"\0")
-                if not data:
+                if not (data := data.lstrip(b"\0")):
                     break
                 decoder = new_decoder()
             text = decoder.decompress(data, READ_NBYTES)
@@ -351,11 +350,10 @@ class PieceReader:
             raise
         except Exception as error:  # each decoder has an error of its own
             names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
-            damaged = InputError(
+            raise InputError(
                 f"{self.source}: expected {names[kind]}-compressed text, found damage after "
                 f"{self.n_read} bytes ({error}). Get the file again."
-            )
-            raise damaged from error
+            ) from error
 
     def _note_unused(self, n_unused: int) -> None:
         self.n_used = self.n_read - n_unused

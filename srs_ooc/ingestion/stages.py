@@ -20,21 +20,12 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, counted, describe_nbytes
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ByteProgress,
-    IngestOptions,
-    Roles,
-    SideColumns,
-    check_distinct,
-    check_kinds,
-    choose_roles,
-)
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
@@ -81,8 +72,7 @@ def open_reading(
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
     from srs_ooc.ingestion.formats.files import opener_of
 
-    opener = opener_of(path, options.query)
-    if opener is None:
+    if (opener := opener_of(path, options.query)) is None:
         if side:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
@@ -110,7 +100,14 @@ def _with_own(
     table: Table, path: object, options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, SideColumns]:
     """Take what a table, or a table of samples, says of rows; errors as of the functions below."""
-    options, found = _with_index(table.index_names, options, side)
+    names, found, named = table.index_names, {}, {name for _, name in options.columns()}
+    free = [name for name in names if name not in named.union(options.ignore)]
+    if free and len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
+        found = {"row_ids": "the index that pandas saved"}
+        options = replace(options, row_ids=free[0])
+    elif free:  # an index of several columns, or one where there are row ids
+        options = replace(options, ignore=(*options.ignore, *free))
+        found = {"index": f"{', '.join(map(repr, free))}, saved by pandas, left out"}
     side = replace(side, inferred=side.inferred | found)
     if options.samples:
         options, side = _with_samples(table, path, options, side)
@@ -190,24 +187,6 @@ def _check_no_text_form(table: object, options: IngestOptions) -> None:
         )
 
 
-def _with_index(
-    names: Sequence[str], options: IngestOptions, side: SideColumns
-) -> tuple[IngestOptions, dict[str, str]]:
-    """Take the index that pandas saved with a frame for the row ids; say so.
-
-    An index of several columns is left out, and one where there are row ids.
-    """
-    named = {name for _, name in options.columns()}
-    free = [name for name in names if name not in named.union(options.ignore)]
-    if not free:
-        return options, {}
-    if len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
-        return replace(options, row_ids=names[0]), {"row_ids": "the index that pandas saved"}
-    left_out = ", ".join(map(repr, free))
-    ignore = (*options.ignore, *free)
-    return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
-
-
 def _with_annotations(
     table: Table, path: object, options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, SideColumns]:
@@ -242,8 +221,7 @@ def _with_annotations(
             )
     named = [name for _, name in options.columns()]
     ids = None if options.aggregate else table.default_ids  # those of the groups
-    defaults = {"row_ids": ids, "target": table.default_target}
-    for what, default in defaults.items():
+    for what, default in (("row_ids", ids), ("target", table.default_target)):
         is_free = what not in columns and getattr(options, what) is None
         is_free &= default not in named
         if default is not None and is_free and not (what == "target" and options.no_target):
@@ -277,7 +255,7 @@ def ingest_table(
     table: Any,
     store: Path,
     options: IngestOptions | None = None,
-    progress: ByteProgress | None = None,
+    progress: ingest_options.ByteProgress | None = None,
     *,
     side: SideColumns | None = None,
 ) -> Manifest:
@@ -337,11 +315,11 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         inferred["target"] = NO_TARGET
     if has_target and options.target is None:
         inferred["target"] = LAST_COLUMN
-    roles = choose_roles(reading.source, header, options, has_target=has_target)
+    roles = ingest_options.choose_roles(reading.source, header, options, has_target=has_target)
     memory = reading.share(roles)
     beside = [name for name, _ in side.columns.get("covariates", ())]
     forced = options.kinds.settle(reading.source, header, beside)
-    check_kinds(header, roles, forced)
+    ingest_options.check_kinds(header, roles, forced)
     link = _file_to_link(reading, roles, forced) if options.link else None
     reading.read_rows(roles, forced, rows)
     check_unchanged(reading.source)
@@ -398,9 +376,8 @@ def read_names(reading: Reading, scratch: Path) -> tuple[TextSpool, dict[str, An
         if n := int((new.hashes() != header.hashes()).sum()):
             inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
         vars(header).update(vars(new))  # readings have it
-    check_distinct(
-        reading.source, header, "column names", "Rename them, as --rename-repeated of ingest does."
-    )
+    remedy = "Rename them, as --rename-repeated of ingest does."
+    ingest_options.check_distinct(reading.source, header, "column names", remedy)
     return header, inferred
 
 
@@ -417,8 +394,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
     UsageError
         If the table is no ``.bed`` file, or options change what its columns are.
     """
-    bed = reading.genotypes
-    if bed is None:
+    if (bed := reading.genotypes) is None:
         raise UsageError(
             f"--link: expected a .bed file of PLINK 1, found {reading.source}. Leave it out, or "
             "make one with `plink2 --make-bed`."
@@ -517,9 +493,7 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    yield f"columns: {n_columns}"
-    yield f"rows: {about}{n_rows}"
-    yield from said
+    yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
     yield f"store: at most {about}{describe_nbytes(stored)}"
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
@@ -544,7 +518,8 @@ def _look_at_text(
         return len(header), *estimate(source, options.text, len(header)), memory
     reading = TextReading(source, options, work)
     header = read_names(reading, work.scratch)[0]
-    roles = choose_roles(source, header, reading.options, has_target=takes_target(reading))
+    how = {"has_target": takes_target(reading)}
+    roles = ingest_options.choose_roles(source, header, reading.options, **how)
     memory = reading.memory(roles)
     n_rows, text_nbytes = estimate(source, options.text, len(header))
     if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:

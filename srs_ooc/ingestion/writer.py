@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -109,8 +109,7 @@ class FeatureKinds:
             if len(found) < len(texts):
                 beyond = float(distinct[is_there][len(found)])
                 row = self.kept.source_row(int((values[i] == beyond).argmax()))
-                where = self.locate(start + i, row)[0]
-                raise many_texts(where, text_of(beyond) or "")
+                raise many_texts(self.locate(start + i, row)[0], text_of(beyond) or "")
             numbers[is_there] = found
             values[i] = numbers[place]
 
@@ -158,41 +157,32 @@ class CategoryCoder:
 
     def _code(self, start: int, values: Floats, rows: Indices) -> None:
         if len(self._ordered) != len(self._kinds.pool):
-            self._order_texts()
+            texts = self._kinds.pool.texts()
+            wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+            self._not_utf8 = np.flatnonzero(wrong)
+            order = sorted(range(len(texts)), key=texts.__getitem__)
+            self._ordered = [texts[i] for i in order]
+            self._rank = np.empty(len(order), np.int64)
+            self._rank[order] = np.arange(len(order))
         ranks = values[rows]
-        self._check_utf8(start, ranks, rows)
+        for line, row in zip(ranks, rows.tolist(), strict=True) if len(self._not_utf8) else ():
+            if (is_wrong := np.isin(line, self._not_utf8)).any():
+                at = int(is_wrong.argmax())
+                where, text = self._kinds.cell(start + row, at, float(line[at]))
+                raise InputError(
+                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
+                )
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
         width = min(max_codes(self._code_dtype), ranks.shape[1])
         facts = code_columns(ranks, codes, ranges=width)
         for i, row in enumerate(rows.tolist()):
-            n_codes = int(facts.n_codes[i])
-            texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
+            lows = facts.lows[i, : int(facts.n_codes[i])].tolist()
+            texts = [self._ordered[int(rank)] for rank in lows]
             self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
             self.texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
-
-    def _order_texts(self) -> None:
-        texts = self._kinds.pool.texts()
-        wrong = [text.decode(errors="ignore").encode() != text for text in texts]
-        self._not_utf8 = np.flatnonzero(wrong)
-        order = sorted(range(len(texts)), key=texts.__getitem__)
-        self._ordered = [texts[i] for i in order]
-        self._rank = np.empty(len(order), np.int64)
-        self._rank[order] = np.arange(len(order))
-
-    def _check_utf8(self, start: int, numbers: Floats, rows: Indices) -> None:
-        if not len(self._not_utf8):
-            return
-        for line, row in zip(numbers, rows.tolist(), strict=True):
-            wrong = np.isin(line, self._not_utf8)
-            if wrong.any():
-                at = int(wrong.argmax())
-                where, text = self._kinds.cell(start + row, at, float(line[at]))
-                raise InputError(
-                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
-                )
 
     def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
         """Note a feature whose texts, of which ``texts`` are some, are no categories."""
@@ -270,12 +260,12 @@ class ColumnsWriter:
         dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of kinds, n_missing, ...
         self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
         self._given = kinds
-        self._categories: CategoryCoder | None = None
-        if kinds.is_text.any():
-            self._categories = CategoryCoder(store, kinds, form.code_dtype)
+        holds = bool(kinds.is_text.any())
+        self._categories = CategoryCoder(store, kinds, form.code_dtype) if holds else None
         self._store, self._form = store, form
         self._n_ranges = form.n_ranges(shape)
-        self._codes = CodesWriter(store, shape, self.chunk_features, form.missing_code)
+        missing = np.dtype(form.code_dtype).type(np.iinfo(form.code_dtype).max)
+        self._codes = CodesWriter(store, shape, self.chunk_features, missing)
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
         names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
@@ -319,11 +309,6 @@ class ColumnsWriter:
         kept = (facts.lows, facts.highs) if self._n_ranges else (values,)
         for floats, array in zip(self._floats.values(), kept, strict=True):
             floats.write(start, array)
-        self._check_kinds(start, values)
-        return start, stop, codes, facts
-
-    def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
-        """Refuse the first cell that is not of the forced kind."""
         forced = self._given.forced[start : start + len(values)]
         for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
             line, kind = values[feature], forced[feature]
@@ -337,6 +322,7 @@ class ColumnsWriter:
                 f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
                 f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
             )
+        return start, stop, codes, facts
 
     def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
         """Note what coding found."""
@@ -428,7 +414,12 @@ class BedWriter(ColumnsWriter):
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
         n_across = len(crcs) // ceil_div(n_features, chunk)
-        for start, stop, lines in self._lines_ahead(columns, batch):
+        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
+        step = max(1, most // chunk) * chunk
+        parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
+        read: Lines = self._lines or partial(self._packed, columns)
+        # some chunks at a time; the next are read while some are worked on
+        for start, stop, lines in read_ahead((*part, read(*part)) for part in parts):
             each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
             first = start // chunk * n_across
             crcs[first : first + len(each) * n_across] = np.repeat(each, n_across)
@@ -445,21 +436,11 @@ class BedWriter(ColumnsWriter):
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
 
-    def _lines_ahead(self, columns: StoredColumns, batch: int) -> Iterator[tuple[int, int, Bytes]]:
-        """Yield all lines, some chunks at a time; the next are read while some are worked on."""
-        n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
-        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
-        step = max(1, most // chunk) * chunk
-        parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
-        read: Lines = self._lines or partial(self._packed, columns)
-        return read_ahead((start, stop, read(start, stop)) for start, stop in parts)
-
     def _packed(self, columns: StoredColumns, start: int, stop: int) -> Bytes:
         """Return the lines of features whose values are read."""
         values = self._given.kept.read(columns, start, stop)
         lines = np.empty((len(values), self._bed.line_nbytes), np.uint8)
-        wrong = _native.pack_genotypes(values, lines.reshape(-1))
-        if wrong >= 0:
+        if (wrong := _native.pack_genotypes(values, lines.reshape(-1))) >= 0:
             feature, row = divmod(wrong, values.shape[1])
             where, text = self._given.cell(start + feature, row, float(values[feature, row]))
             raise InputError(
@@ -639,8 +620,7 @@ def write_texts(
     texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
-        n_texts = store.lengths[f"{name}_offsets"] - 1
-        if n_texts != expected:
+        if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
     writing.write_coordinate(store, "feature", "names", positions)
     writing.write_coordinate(store, "row", "row_ids")

@@ -111,9 +111,8 @@ def split_texts(blob: bytes, ends: Uints) -> Iterator[bytes]:
         start = end
 
 
-def hash_text(text: bytes) -> int:
-    """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
-    return _native.hash_text(text)
+hash_text = _native.hash_text
+"""Returns the 64-bit hash that :class:`Texts` holds for a text."""
 
 
 class Names(Collection[str]):
@@ -154,9 +153,16 @@ class Names(Collection[str]):
 
 @contextmanager
 def reading(
-    what: object, expected: str, remedy: str, errors: Any = Exception, found: str = _UNREAD
+    what: object,
+    expected: str,
+    remedy: str,
+    errors: Any = Exception,
+    found: str = _UNREAD,
+    passed: Any = SrsOocError,
 ) -> Iterator[None]:
     """Have errors of a library, all if none are named, say that a file cannot be read.
+
+    Those ``passed`` say so themselves.
 
     Raises
     ------
@@ -165,12 +171,11 @@ def reading(
     """
     try:
         yield
-    except SrsOocError:
+    except passed:
         raise
     except errors as error:
         texts = (one.decode(errors="replace") for one in error.args[:1] if isinstance(one, bytes))
-        text = next(texts, str(error))
-        said = " ".join(text.split())[:300].rstrip(".") or repr(error)
+        said = " ".join(next(texts, str(error)).split())[:300].rstrip(".") or repr(error)
         raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 
@@ -365,8 +370,7 @@ class Table:
                 yield list(known) if is_text else block
             return
         for start in range(0, n_rows, step):
-            rows = np.arange(start, min(start + step, n_rows))
-            yield self.read(rows, pool)[:, position].tolist()
+            yield self.read(np.arange(start, min(start + step, n_rows)), pool)[:, position].tolist()
 
     def levels(self, position: int) -> list[str] | None:
         """Return the levels of a column that is declared categorical, none if they have no order.

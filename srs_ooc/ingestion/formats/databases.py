@@ -22,7 +22,7 @@ from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory, reading
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
@@ -66,41 +66,37 @@ def _asked(file: File, query: str) -> Iterator[tuple[list[Any], Ask]]:
     is_sqlite = file.format.name == "SQLite"
     source = f"from ({query.strip().rstrip(';')}\n)"
     binary = " collate binary" * is_sqlite
-    try:
-        opens = _sqlite if is_sqlite else _duckdb
-        with closing(opens(file)) as database, ThreadPoolExecutor(1) as worker:
+    remedy, passed = "Mend the query, or get the file again.", (SrsOocError, OSError)
+    expected = "a database, and one query that only reads it"
+    opens = _sqlite if is_sqlite else _duckdb
+    with (
+        reading(file, expected, remedy, found="found", passed=passed),
+        closing(opens(file)) as database,
+        ThreadPoolExecutor(1) as worker,
+    ):
 
-            def done(call: Callable[..., Any], *arguments: Any) -> Any:
-                """Call in the other thread: no signal is heeded where the database works."""
-                future = worker.submit(call, *arguments)
-                try:
-                    return future.result()
-                except BaseException:
-                    while not future.done():  # it may not have begun to work
-                        database.interrupt()
-                        wait([future], 0.1)
-                    raise
+        def done(call: Callable[..., Any], *arguments: Any) -> Any:
+            """Call in the other thread: no signal is heeded where the database works."""
+            future = worker.submit(call, *arguments)
+            try:
+                return future.result()
+            except BaseException:
+                while not future.done():  # it may not have begun to work
+                    database.interrupt()
+                    wait([future], 0.1)
+                raise
 
-            def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
-                quoted = (name.replace('"', '""') for name in names)
-                columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
-                inner = f"select {distinct} {columns} {source}"
-                of_all = f"select {about} from ({inner})"  # noqa: S608
-                cursor = done(database.execute, of_all if about else f"{inner} order by {order}")
-                fetched = iter(partial(done, cursor.fetchmany, _FETCHED), [])
-                rows = chain.from_iterable(fetched)
-                for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
-                    yield list(zip(*some, strict=True))
+        def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
+            quoted = (name.replace('"', '""') for name in names)
+            columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
+            inner = f"select {distinct} {columns} {source}"
+            of_all = f"select {about} from ({inner})"  # noqa: S608
+            cursor = done(database.execute, of_all if about else f"{inner} order by {order}")
+            rows = chain.from_iterable(iter(partial(done, cursor.fetchmany, _FETCHED), []))
+            for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
+                yield list(zip(*some, strict=True))
 
-            yield done(database.execute, f"select * {source} limit 0").description, ask
-    except (SrsOocError, OSError):
-        raise
-    except Exception as error:  # of each library its own
-        said = " ".join(str(error).split())[:300].rstrip(".")
-        raise InputError(
-            f"{file}: expected a database, and one query that only reads it, found: {said}. Mend "
-            "the query, or get the file again."
-        ) from error
+        yield done(database.execute, f"select * {source} limit 0").description, ask
 
 
 class QueryTable(Table):
@@ -125,7 +121,7 @@ class QueryTable(Table):
                 f"{file}: expected --query, which says what is the table, found "
                 f"{options.query!r:.60}. Say as in docs/databases.md."
             )
-        self._file, self._what, self._scratch = file, str(file), file.scratch
+        self._what, self._scratch = str(file), file.scratch
         self._ids, self._is_text = list[Any](), dict[int, bool]()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
@@ -136,16 +132,31 @@ class QueryTable(Table):
             is_long = len(columns) == 3
             self._look(engine, columns, ask, is_long=is_long)
             file.check(self)
-            self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
+            for (ids,) in ask(columns[:1], "1", "distinct" * is_long):
+                self._ids.extend(ids)
+            self.default_ids, self.annotations = columns[0], {columns[0]: self._ids}
+            if any(map(in_memory.is_missing, self._ids)) or len({*self._ids}) < len(self._ids):
+                raise self._bad(
+                    f"distinct ids of rows in the first column, {columns[0]!r}",
+                    "others",
+                    "Name the ids of rows first; a long table has three: row id, feature, value.",
+                )
             names = self._copy_long(columns, ask, copy) if is_long else columns[1:]
             self.names: Collection[str] = names
             self.shape = (len(self._ids), len(names))
             in_memory.check_shape(self.shape, self._what)
             if not is_long:
-                self._copy_wide(columns, ask, copy)
+                file.scratch_file("columns", 8 * len(self._ids) * len(names))
+            # some columns at a time, rows in the order of their ids
+            for first in () if is_long else range(1, len(columns), _AT_ONCE):
+                row, some = 0, columns[first : first + _AT_ONCE]
+                for ids, *blocks in ask([columns[0], *some], "1"):
+                    for at, (name, cells) in enumerate(zip(some, blocks, strict=True), first - 1):
+                        copy.seek(8 * (at * len(self._ids) + row))
+                        copy.write(self._coded(cells, [name] * len(ids), ids, row, at).data)
+                    row += len(ids)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
-        is_text = [self._is_text.get(place, False) for place in range(len(names))]
-        self.text_columns = np.array(is_text)
+        self.text_columns = np.array([self._is_text.get(at, False) for at in range(len(names))])
         self._types = [one[1] for one in described[1:]]
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
@@ -167,14 +178,6 @@ class QueryTable(Table):
         ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
         self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
         self.opening = (Lease(f"{engine} and its answers", answering), ids)
-
-    def _read_ids(self, name: str, blocks: Iterator[list[tuple[Any, ...]]]) -> None:
-        for (ids,) in blocks:
-            self._ids.extend(ids)
-        self.default_ids, self.annotations = name, {name: self._ids}
-        if any(map(in_memory.is_missing, self._ids)) or len(set(self._ids)) < len(self._ids):
-            remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
-            raise self._bad(f"distinct ids of rows in the first column, {name!r}", "others", remedy)
 
     def _copy_long(self, columns: list[str], ask: Ask, file: BinaryIO) -> TextSpool:
         """Write the features, each a line of the file; return their names."""
@@ -203,18 +206,6 @@ class QueryTable(Table):
             last, key = features[-1], int(keys[-1])
         file.write(line.data)
         return names
-
-    def _copy_wide(self, columns: list[str], ask: Ask, file: BinaryIO) -> None:
-        """Write the columns, some of them at a time, rows in the order of their ids."""
-        n_rows, n_columns = self.shape
-        self._file.scratch_file("columns", 8 * n_rows * n_columns)
-        for first in range(1, n_columns + 1, _AT_ONCE):
-            row, names = 0, columns[first : first + _AT_ONCE]
-            for ids, *blocks in ask([columns[0], *names], "1"):
-                for at, (name, cells) in enumerate(zip(names, blocks, strict=True), first - 1):
-                    file.seek(8 * (at * n_rows + row))
-                    file.write(self._coded(cells, [name] * len(ids), ids, row, at).data)
-                row += len(ids)
 
     def _coded(
         self, cells: Sequence[Any], names: Sequence[Any], ids: Sequence[Any], row: int, at: int = -1

@@ -253,7 +253,15 @@ def open_npz(file: File) -> Table:
         if sizes.keys() >= _SPARSE_KEYS:
             n_bytes = sum(entry.file_size for entry in sizes.values())
             return _open_sparse(file, n_bytes, _shape_of(archive, what))
-        entry = sizes[_main_key(list(sizes), what)]
+        keys = list(sizes)
+        main = keys[0] if len(keys) == 1 else next((k for k in _MAIN_KEYS if k in sizes), None)
+        if main is None:
+            raise InputError(
+                f"{what}: expected one matrix, or one named X, found "
+                f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. "
+                "Save it alone."
+            )
+        entry = sizes[main]
         copy = file.scratch_file("matrix.npy", entry.file_size)
         with archive.open(entry) as packed, copy.open("wb") as unpacked:
             shutil.copyfileobj(packed, unpacked, 1 << 18)
@@ -274,19 +282,6 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
             "Get the file again."
         )
     return max(0, int(shape[0])), max(0, int(shape[1]))
-
-
-def _main_key(keys: list[str], what: str) -> str:
-    if len(keys) == 1:
-        return keys[0]
-    for key in _MAIN_KEYS:
-        if key in keys:
-            return key
-    raise InputError(
-        f"{what}: expected one matrix, or one named X, found "
-        f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. Save it "
-        "alone."
-    )
 
 
 _SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
@@ -440,30 +435,24 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
     with path.open("rb") as file:
         file.seek(-min(length + _END, path.stat().st_size), 2)
         footer = io.BytesIO(file.read(length))
+    n_columns, n_rows, holds = 0, 0, False
     try:
-        return _size_in(footer)
+        for number, kind in _fields(footer):
+            if number == _SCHEMA and kind in _LISTS:
+                n_columns = _list_header(footer)[0] - 1  # but for the root
+                for _ in range(n_columns + 1):
+                    holds |= footer.read(2) == _TEXTS
+                    footer.seek(-2, 1)
+                    _skip(footer, _STRUCT, 1)
+            elif number == _N_ROWS and kind in _VARINTS:
+                n_rows = _varint(footer) >> 1
+            elif number == _GROUPS and kind in _LISTS:
+                return n_rows, n_columns, _list_header(footer)[0], holds
+            else:
+                _skip(footer, kind, 0)
     except (IndexError, OverflowError, ValueError):
-        return None  # PyArrow says what is wrong with it
-
-
-def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
-    """Read the fields of the outermost structure up to the groups of rows."""
-    n_columns = n_rows = 0
-    holds = False
-    for number, kind in _fields(footer):
-        if number == _SCHEMA and kind in _LISTS:
-            n_columns = _list_header(footer)[0] - 1  # but for the root
-            for _ in range(n_columns + 1):
-                holds |= footer.read(2) == _TEXTS
-                footer.seek(-2, 1)
-                _skip(footer, _STRUCT, 1)
-        elif number == _N_ROWS and kind in _VARINTS:
-            n_rows = _varint(footer) >> 1
-        elif number == _GROUPS and kind in _LISTS:
-            return n_rows, n_columns, _list_header(footer)[0], holds
-        else:
-            _skip(footer, kind, 0)
-    raise ValueError("the structure ends before the groups of rows")
+        pass  # PyArrow says what is wrong with it
+    return None
 
 
 def _fields(footer: io.BytesIO) -> Iterator[tuple[int, int]]:
@@ -538,7 +527,12 @@ class ArrowFile(in_memory.FrameTable):
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         self.format, self._lock = file.format.name.lower(), Lock()
         self._path, self._what = file.path, (what := str(file))
-        self._check_footer(file)
+        length = 24 * length_of_footer(self._path) if self.format == "parquet" else 0
+        if length > ingest_memory.LOOK_NBYTES and (size := size_of(self._path)):
+            n_rows, n_columns, n_groups, holds = size  # refused before all of it is decoded
+            self.shape, self.text_columns = (n_rows, n_columns), np.array([holds])
+            self.held = self._held(n_columns, n_groups)
+            file.check(self)
         with formats.reading(what, f"a {self.format} file", "Get the file again.", self._damage):
             self._open()
         in_memory.check_shape(self.shape, what)
@@ -557,17 +551,6 @@ class ArrowFile(in_memory.FrameTable):
         pyarrow = Lease("PyArrow", 40 * MB)  # and a file open; measured 42, 4 in the program's
         return pyarrow, Lease(f"what PyArrow holds of {self._what}", nbytes)
 
-    def _check_footer(self, file: File) -> None:
-        """Refuse a cap before a large footer of Parquet is decoded."""
-        nbytes = 24 * length_of_footer(self._path)
-        if self.format != "parquet" or nbytes <= ingest_memory.LOOK_NBYTES:
-            return
-        if size := size_of(self._path):
-            n_rows, n_columns, n_groups, holds = size
-            self.shape, self.text_columns = (n_rows, n_columns), np.array([holds])
-            self.held = self._held(n_columns, n_groups)
-            file.check(self)
-
     def _open(self) -> None:
         self._parquet: Any = None
         self._n_groups = 1
@@ -580,11 +563,16 @@ class ArrowFile(in_memory.FrameTable):
         else:
             import pyarrow
 
+            # of the batches the first column alone is read
+            first = pyarrow.ipc.IpcReadOptions(use_threads=False, included_fields=[0])
             with pyarrow.OSFile(str(self._path)) as file:
-                reader = pyarrow.ipc.open_file(file)
-                schema = reader.schema
-            n_rows = self._count_feather()
-        self.index_names: list[str] = [one for one in _index_names(schema) if one in schema.names]
+                schema = pyarrow.ipc.open_file(file).schema
+                reader = pyarrow.ipc.open_file(file, options=first)
+                n_rows = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
+        noted: list[Any] = []
+        with suppress(ValueError):  # notes that cannot be read are none
+            noted = (schema.pandas_metadata or {}).get("index_columns", [])
+        self.index_names: list[str] = [one for one in noted if one in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         self._fields = np.argsort(is_column, kind="stable")
         fields = [schema.field(i) for i in self._fields.tolist()]
@@ -594,15 +582,6 @@ class ArrowFile(in_memory.FrameTable):
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
             how = {"pre_buffer": False, "buffer_size": formats.BLOCK_NBYTES}
             self._texts = parquet.ParquetFile(self._path, metadata=about, **how)
-
-    def _count_feather(self) -> int:
-        """Return the rows of a Feather file, of which the first column alone is read."""
-        import pyarrow
-
-        first = pyarrow.ipc.IpcReadOptions(use_threads=False, included_fields=[0])
-        with pyarrow.OSFile(str(self._path)) as file:
-            reader = pyarrow.ipc.open_file(file, options=first)
-            return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
     def _whole(self, positions: list[int]) -> list[Any]:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
@@ -657,8 +636,7 @@ class ArrowFile(in_memory.FrameTable):
     @property
     def index(self) -> Names | None:
         """The index of a frame that pandas saved, if it has one column."""
-        is_one = len(self.index_names) == 1
-        return Names(self.shape[0], partial(self._cells, 0)) if is_one else None
+        return Names(self.shape[0], partial(self._cells, 0)) if len(self.index_names) == 1 else None
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
@@ -669,12 +647,3 @@ class ArrowFile(in_memory.FrameTable):
         if getattr(kind := self._kinds[position], "ordered", False):
             return in_memory.levels_of(self._whole([position])[0])
         return [] if str(kind).startswith("dictionary") else None
-
-
-def _index_names(schema: Any) -> list[str]:
-    """Return the names of the columns in which pandas saved the index of a frame."""
-    try:
-        noted = (schema.pandas_metadata or {}).get("index_columns", [])
-    except ValueError:
-        return []  # notes that cannot be read are none
-    return [name for name in noted if isinstance(name, str)]

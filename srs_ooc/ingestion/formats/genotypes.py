@@ -179,8 +179,7 @@ def in_role(
 
 
 def _beside(path: Path, suffix: str) -> Path:
-    beside = path.with_suffix(suffix)
-    if not beside.is_file():
+    if not (beside := path.with_suffix(suffix)).is_file():
         raise InputError(
             f"{path}: expected {beside.name} in the same folder, which says what its "
             f"{'samples' if 'am' in suffix else 'variants'} are, found none. Put it there."

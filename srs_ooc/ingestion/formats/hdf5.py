@@ -91,8 +91,7 @@ def open_hdf5(at: File) -> Table:
 def node_at(group: Any, path: str, what: str) -> Any:
     """Return an object by its path; links and what lies in other files are refused."""
     for name in filter(None, path.split("/")):
-        known = _members(group)
-        if name not in known:
+        if name not in (known := _members(group)):
             is_linked = name in getattr(group, "keys", list)()
             found = f"a link or another file for {name}" if is_linked else f"no {name}"
             remedy = "Name one that is there: FILE::/path/to/matrix."
@@ -108,8 +107,7 @@ def _listed(names: list[str]) -> str:
 def _members(group: Any) -> dict[str, Any]:
     """Return what lies in a group itself, by name; nothing of a dataset."""
     if hasattr(group, "members"):  # of Zarr, which has no links
-        known: dict[str, Any] = group.members()
-        return known
+        return dict(group.members())
     import h5py
 
     found = {}
@@ -228,8 +226,7 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     is_known = dtype.kind in "biufTU" or (dtype.kind in "SO" and _is_text(dtype))
     if not is_known or _length(node) is None:
         return None
-    reference = node.attrs.get("categories")
-    if reference is not None and not isinstance(reference, str):
+    if (reference := node.attrs.get("categories")) is not None and not isinstance(reference, str):
         levels = node_at(node.file, node.file[reference].name, what)
     known = None if levels is None else _column(levels, what)
     is_known = levels is None or known is not None
@@ -271,8 +268,7 @@ def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
     n_rows, n_columns = table.shape
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
     table.default_ids = rows[1] if rows[1] in table.annotations else None
-    names = columns[0].get(str(columns[1]))
-    if names is not None and len(names) == n_columns:
+    if (names := columns[0].get(str(columns[1]))) is not None and len(names) == n_columns:
         is_distinct = not len(repeated(map(str, names))[1])
         table.names = names if is_distinct else Names(n_columns, lambda: Names.numbered(names))
         of_names = Lease("which names repeat", (24 if is_distinct else Names.NUMBERED) * n_columns)

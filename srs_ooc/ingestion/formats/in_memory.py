@@ -132,14 +132,12 @@ class Decoder:
             if term.size != 1 or term.dtype.kind not in "iuf":
                 said = f"{what}: expected one number as {name}, found {repr(attrs[name])[:80]}"
                 raise InputError(f"{said}. Mend it.")
-        self.dtype = self._float_dtype() if self._terms else self._stored
-
-    def _float_dtype(self) -> np.dtype[Any]:
-        """Return the dtype that xarray unpacks to."""
-        is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
-        is_safe = "add_offset" not in self._terms or (len(self._terms) == 2 and not is_long)
-        kinds = {term.dtype.type for term in self._terms.values()}
-        return np.dtype(np.float32 if is_safe and kinds == {np.float32} else np.float64)
+        self.dtype = self._stored
+        if self._terms:  # what xarray unpacks to
+            is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
+            is_safe = "add_offset" not in self._terms or (len(self._terms) == 2 and not is_long)
+            dtypes = {term.dtype.type for term in self._terms.values()}
+            self.dtype = np.dtype(np.float32 if is_safe and dtypes == {np.float32} else np.float64)
 
     def numbers(self, cells: NDArray[Any]) -> Reals:
         """Return what stored cells stand for, NaN where missing; ``cells`` are written over."""
@@ -206,8 +204,7 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
         raise _refused(what, "found one of Python objects")
     if min(shape, default=0) < 0:
         raise _refused(what, f"found the shape {str(shape)[:80]}")
-    expected = math.prod(shape) * dtype.itemsize
-    if found < expected:
+    if found < (expected := math.prod(shape) * dtype.itemsize):
         raise _refused(
             what, f"found {found} bytes for the shape {str(shape)[:80]}, which takes {expected}"
         )
@@ -505,25 +502,6 @@ class ArrayTable(Table):
         return item_blocks(self._array[:, position])
 
 
-def _check_indices(matrix: Any, what: str) -> None:
-    """Refuse indices outside the shape, which SciPy would follow wherever they point."""
-    wrong = ""
-    if hasattr(matrix, "check_format"):
-        try:
-            matrix.check_format(full_check=True)
-        except (TypeError, ValueError) as error:
-            wrong = str(error)
-    elif matrix.format == "coo":
-        for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-            if index.size and not 0 <= int(index.min()) <= int(index.max()) < size:
-                wrong = f"indices {index.min()} to {index.max()} of {size}"
-    if wrong:
-        raise InputError(
-            f"{what}: expected a sparse matrix with indices within its shape {matrix.shape}, found "
-            f"damage: {wrong}. Make it again."
-        )
-
-
 class SparseTable(Table):
     """A SciPy sparse matrix or array, made dense some columns at a time."""
 
@@ -536,7 +514,21 @@ class SparseTable(Table):
         self.narrow = is_narrow(matrix.dtype)
         if matrix.format in ("lil", "dok"):
             matrix = matrix.tocsr()
-        _check_indices(matrix, what)
+        wrong = ""  # indices outside the shape, which SciPy would follow wherever they point
+        if hasattr(matrix, "check_format"):
+            try:
+                matrix.check_format(full_check=True)
+            except (TypeError, ValueError) as error:
+                wrong = str(error)
+        elif matrix.format == "coo":
+            for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+                if index.size and not 0 <= int(index.min()) <= int(index.max()) < size:
+                    wrong = f"indices {index.min()} to {index.max()} of {size}"
+        if wrong:
+            raise InputError(
+                f"{what}: expected a sparse matrix with indices within its shape {matrix.shape}, "
+                f"found damage: {wrong}. Make it again."
+            )
         is_plain = getattr(matrix, "has_canonical_format", True)
         self._columns, self._what = matrix.tocsc(copy=not is_plain), what
         self._columns.sum_duplicates()  # a column takes no more memory than its cells
@@ -600,15 +592,31 @@ class FrameTable(Table):
 
     def _describe(self, names: Iterable[Any], kinds: Iterable[Any]) -> None:
         self.names, self._kinds = list(map(str, names)), list(kinds)
-        self.text_columns, self.narrow, self._others = kinds_of(self._kinds)
+        called = {kind: str(kind).lower() for kind in set(self._kinds)}
+        plain = {kind: name.removesuffix("[pyarrow]") for kind, name in called.items()}
+        is_text = {
+            kind: name.startswith(_TEXT) and not name.startswith("struct")
+            for kind, name in called.items()
+        }
+        self.text_columns = np.array([is_text[kind] for kind in self._kinds], np.bool_)
+        narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
+        self.narrow = np.array([kind in narrow for kind in self._kinds], np.bool_)
+        known = {kind for kind, name in plain.items() if is_text[kind] or _NUMERIC.fullmatch(name)}
+        # by its place each dtype that is of neither numbers, texts nor Python objects
+        self._others = {at: called[one] for at, one in enumerate(self._kinds) if one not in known}
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
         refuse_others(self._what, self.names, self._others, positions, self._library)
         out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
         for line, place, column in zip(out, places, self._columns(places), strict=True):
-            what = f"{self._what}, column {self.names[place]!r}"
-            read_column(line, column, pool, what, is_text=bool(self.text_columns[place]))
+            what, start = f"{self._what}, column {self.names[place]!r}", 0
+            if not self.text_columns[place]:
+                line[...] = column_numbers(column, what)
+                continue
+            for block in item_blocks(column):
+                line[start : start + len(block)] = text_numbers(block, pool, what, start)
+                start += len(block)
         return out
 
     def _columns(self, positions: list[int]) -> Iterator[Any]:
@@ -663,34 +671,6 @@ _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
-def kinds_of(kinds: Iterable[Any]) -> tuple[Bools, Bools, dict[int, str]]:
-    """Tell what dtypes of pandas, polars or Arrow are, of each column.
-
-    Returns
-    -------
-    texts : bool (n_columns,)
-        Texts or categories.
-    narrow : bool (n_columns,)
-        Float32 holds every value.
-    others : dict
-        By its place each dtype that is of neither numbers, texts nor Python objects.
-    """
-    kinds = list(kinds)
-    names = {kind: str(kind).lower() for kind in set(kinds)}
-    plain = {kind: name.removesuffix("[pyarrow]") for kind, name in names.items()}
-    is_text = {
-        kind: name.startswith(_TEXT) and not name.startswith("struct")
-        for kind, name in names.items()
-    }
-    known = {kind for kind, name in plain.items() if is_text[kind] or _NUMERIC.fullmatch(name)}
-    narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
-    return (
-        np.array([is_text[kind] for kind in kinds], np.bool_),
-        np.array([kind in narrow for kind in kinds], np.bool_),
-        {at: names[kind] for at, kind in enumerate(kinds) if kind not in known},
-    )
-
-
 _AS_NUMBERS = {
     "pandas date|pandas timestamp": "({0} - {0}.min()).dt.days", "pandas interval": "{0}.array.mid",
     "pandas (timedelta|duration)|polars duration": "{0}.dt.total_seconds()",
@@ -715,8 +695,7 @@ def refuse_others(
     InputError
         Naming all of them, and how those of some kinds become numbers.
     """
-    wrong = [place for place in asked.tolist() if place in found] if found else []
-    if not wrong:
+    if not (wrong := [place for place in asked.tolist() if place in found] if found else []):
         return
     first, *rest = sorted(wrong)
     more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
@@ -728,23 +707,6 @@ def refuse_others(
             change = _CHANGED[library].format(names[place], numbers, place)
             said += f" As numbers, by {library}: {change}."
     raise no_features((said, "Or leave such columns out with --ignore."))
-
-
-def read_column(line: Floats, column: Any, pool: TextCoder, what: str, *, is_text: bool) -> None:
-    """Fill ``line`` with a column's numbers, or with the numbers of its texts in ``pool``.
-
-    Raises
-    ------
-    InputError
-        If it holds something else.
-    """
-    if is_text:
-        start = 0
-        for block in item_blocks(column):
-            line[start : start + len(block)] = text_numbers(block, pool, what, start)
-            start += len(block)
-    else:
-        line[...] = column_numbers(column, what)
 
 
 def text_numbers(items: list[Any], pool: TextCoder, what: str, first_row: int) -> Floats:
@@ -777,15 +739,20 @@ def column_numbers(column: Any, what: str) -> Reals:
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
     if kind == "object":
-        return _object_numbers(column, what)
+        out = np.full(len(column), np.nan)
+        for i, item in enumerate(chain.from_iterable(item_blocks(column))):
+            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
+                raise too_large(int(item), f"{what}, row {i + 1}")
+            if not is_missing(item):
+                out[i] = item
+        return out
     plain = kind.removesuffix("[pyarrow]")
     if plain == "null":
         return np.full(len(column), np.nan)
     if library == "pyarrow" and not column.null_count:
         return as_floats(column.to_numpy(), what)
     if library == "pandas":
-        present = column.dropna()
-        numbers = present.to_numpy(dtype=_PLAIN.get(plain, plain))
+        numbers = column.dropna().to_numpy(dtype=_PLAIN.get(plain, plain))
         is_present = column.notna().to_numpy()
     elif library == "polars":
         is_present = column.is_not_null().to_numpy()
@@ -800,21 +767,6 @@ def column_numbers(column: Any, what: str) -> Reals:
 
 _PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "boolean": "bool"}
 """NumPy's dtypes for those of pandas that are called otherwise."""
-
-
-def _object_numbers(column: Any, what: str) -> Floats:
-    """Return a column of objects, each of which is a number or missing, as float64."""
-    out = np.full(len(column), np.nan)
-    start = 0
-    for block in item_blocks(column):
-        for i, item in enumerate(block, start):
-            if is_missing(item):
-                continue
-            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
-                raise too_large(int(item), f"{what}, row {i + 1}")
-            out[i] = item
-        start += len(block)
-    return out
 
 
 def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:

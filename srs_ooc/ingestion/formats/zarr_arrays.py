@@ -171,8 +171,7 @@ class ZarrTable(Table):
         lists = [one.nbytes for one in arrays.values() if len(one.shape) == 1]
         chunk = max(cells.nbytes, *lists, 0)
         self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
-        nbytes = _ZARR_NBYTES + _OBJECTS_NBYTES * ("://" in self._what)
-        library = Lease("zarr", nbytes)
+        library = Lease("zarr", _ZARR_NBYTES + _OBJECTS_NBYTES * ("://" in self._what))
         self.held = (library, *self.held)
         self.opening = (library, *self.opening)
         in_memory.memory_of(self, file.options).check(self._what)
@@ -415,8 +414,7 @@ def open_zarr(file: File) -> Table:
 
     path, name = file.path, file.inner
     with _reading(str(path)):
-        at = isinstance(path, Url) and Objects(path)
-        root: Any = at.node() if at else zarr.open(str(path), mode="r")
+        root = Objects(path).node() if isinstance(path, Url) else zarr.open(str(path), mode="r")
         if ATTRIBUTE in root.attrs:
             raise InputError(
                 f"{path}: expected a table, found a store of srs-ooc, which is ingested already. "
@@ -430,8 +428,7 @@ def open_zarr(file: File) -> Table:
             key: _Cells(one, f"{path}::{key}" if key else str(path)) for key, one in found.items()
         }
     if not name and {_GENOTYPES, _SAMPLES} <= arrays.keys():
-        cells = arrays[_GENOTYPES]
-        return VcfZarrTable(cells, arrays, file, by_feature=True)
+        return VcfZarrTable(arrays[_GENOTYPES], arrays, file, by_feature=True)
     matrices = [key for key, one in arrays.items() if len(one.shape) == 2 and one.is_number]
     if name not in arrays and (name or len(matrices) != 1):
         shown = ", ".join(f"{key} {one.shape}" for key, one in list(arrays.items())[:_SHOWN])
@@ -452,8 +449,7 @@ def _found(root: Any, name: str) -> tuple[str, dict[str, Any]]:
     """Return the arrays where one is named, and its name there; no name if a group is named."""
     if _is_array(root):
         return name, {"": root}
-    node = root.get(name) if name else root
-    if node is None:
+    if (node := root.get(name) if name else root) is None:
         return name, dict(root.arrays())
     if not _is_array(node):
         return "", dict(node.arrays())
