@@ -139,11 +139,6 @@ def names_of(frame: Any) -> list[str]:
     return [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
 
 
-def columns_of(frame: Any, places: Indices) -> NDArray[Any]:
-    """Return some columns, at least one, of a frame of polars or PyArrow as an array."""
-    return np.column_stack([column_of(frame, place).to_numpy() for place in places.tolist()])
-
-
 def _columns(X: Any, places: Indices) -> Any:
     """Return some columns of a table."""
     if frame_library(X) in (None, "pandas"):
@@ -185,8 +180,7 @@ def checked_fit(
     if len(used) < len(weights):
         X, y, weights = _safe_indexing(X, used), _safe_indexing(y, used), weights[used]
         groups = None if groups is None else _safe_indexing(groups, used)
-    is_even = bool(np.all(weights == weights[0]))
-    return X, y, None if is_even else weights, groups
+    return X, y, None if np.all(weights == weights[0]) else weights, groups
 
 
 # A folder to work in that is removed after, and errors as scikit-learn's callers expect them.
@@ -368,6 +362,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     # As GroupKFold asks for those of a split.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     _saves_trees = False
+    _kind = ""  # the only task there is
     class_weight: dict[Any, float] | str | None
     n_features_to_select: int | None
     min_features_to_select: int
@@ -420,14 +415,16 @@ class SRSSelector(SelectorMixin, BaseEstimator):
 
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
-        given = self.get_params(deep=False)
-        identity = {name: value for name, value in given.items() if name in declared()}
+        identity = {n: v for n, v in self.get_params(deep=False).items() if n in declared()}
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(_SEEDS, dtype=np.int64)
         if not (self.adjust is None or isinstance(self.adjust, str)):
             identity["adjust"] = ",".join(map(str, self.adjust))
         return {
             **identity,
             **(self.options or {}),
-            "seed": self._seed(),
+            "seed": int(seed),
             "class_weight": self._class_weight(store),
             "iterations": self.iterations,
             "halves": self.halves,
@@ -436,11 +433,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             "save_trees": self._saves_trees,
             "progress": bool(self.verbose),
         }
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(_SEEDS, dtype=np.int64))
 
     def _class_weight(self, store: Store) -> str | None:
         """Return weights by label as a run has them, 1 for a class that is not named."""
@@ -501,9 +493,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         """Return ``y`` as it is ingested."""
         return y
 
-    def _task(self) -> str:
-        return self.task
-
     def _ingested(
         self, folder: Path, X: Any, y: NDArray[Any], weights: Floats | None, groups: Any
     ) -> tuple[Store, Indices]:
@@ -513,7 +502,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             _columns(X, features) if covariates else X,
             folder / "X.zarr",
             target=self._target(y),
-            task=self._task(),
+            task=self._kind or self.task,
             weights=weights,
             groups=None if groups is None else list(groups),
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
@@ -621,7 +610,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             checked_table(self, X, reset=False)
             if not support.any():
                 return self._transform(np.empty(X.shape))
-            return columns_of(X, np.flatnonzero(support))
+            chosen = np.flatnonzero(support).tolist()
+            return np.column_stack([column_of(X, place).to_numpy() for place in chosen])
         from srs_ooc.results.exporting import values_of
 
         with python_errors():
@@ -643,11 +633,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         return X.iloc[:, :0] if hasattr(X, "iloc") else np.empty((X.shape[0], 0), X.dtype)
 
     def _check_names(self, store: Store) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        differ = store.n_features != self.n_features_in_
-        if not differ and names is not None:
-            differ = any(a != b for a, b in zip(store.names, names, strict=True))
-        if differ:
+        pairs = zip(store.names, getattr(self, "feature_names_in_", ()), strict=False)
+        if store.n_features != self.n_features_in_ or any(one != other for one, other in pairs):
             raise ValueError(
                 f"{store.place}: expected a store with the {self.n_features_in_} features of the "
                 f"fit, in their order, found {store.n_features}, or others. Ingest a table that "
@@ -709,6 +696,8 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
         on a few hundred rows.
     """
 
+    _kind = "classification"
+
     def _target(self, y: NDArray[Any]) -> NDArray[Any]:
         check_classification_targets(y)
         self._is_coded = True
@@ -721,9 +710,6 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
         n_rows = dict(zip(map(str, self.classes_.tolist()), counts.tolist(), strict=True))
         check_counts("y", n_rows, whole_given(self.min_class_rows, "min_class_rows"))
         return codes
-
-    def _task(self) -> str:
-        return "classification"
 
     def _class_weight(self, store: Store) -> str | None:
         if not isinstance(self.class_weight, dict) or not self._is_coded:
@@ -765,11 +751,10 @@ class SRSRegressor(RegressorMixin, _Ensemble):
         The trees; they are pickled with the estimator.
     """
 
+    _kind = "regression"
+
     def _target(self, y: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(y, dtype=np.float64)
-
-    def _task(self) -> str:
-        return "regression"
 
     def _take_names(self, store: Store) -> None:
         if store.manifest.classes:

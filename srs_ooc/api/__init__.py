@@ -168,8 +168,9 @@ def run(
         place, is_fresh = checked(out=out, fresh=fresh)
         added = None if target == opened.own_target else target
         folder = asked_run_path(opened.place, place, fresh=is_fresh, target=added)
-        with open_or_create(opened, folder, request, planned_run) as ledger:
-            _work(ledger, ledger.seen(opened), request, progress)
+        ledger = open_or_create(opened, folder, request, planned_run)
+        with ledger, interruptible(progress) as watch:
+            work_on(ledger, ledger.seen(opened), request, watch)
     return Result(folder)
 
 
@@ -221,7 +222,8 @@ def resume(
         (accepts,) = checked(accept_loss=accept_loss)
         with Run(folder, writable=True, accept_loss=accepts) as ledger:
             found = ledger.find_store(None if store is None else store_of(store).place)
-            _work(ledger, found, request, progress)
+            with interruptible(progress) as watch:
+                work_on(ledger, found, request, watch)
     return Result(folder)
 
 
@@ -284,15 +286,10 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
         with opened.unchanged():
             values = values_of(opened, places)
         columns = {name: values[:, i].tolist() for i, name in enumerate(wanted)}
-        return frame_of_columns(kind, columns, (opened.manifest.row_id_name, _row_labels(opened)))
-
-
-def _row_labels(store: Store) -> list[Any]:
-    """Return what names each row: its id, or its place in a table without ids, from 0."""
-    ids: list[Any] = list(store.row_ids)
-    if all(map(_WHOLE.fullmatch, ids)):
-        ids = [int(text) - (store.manifest.row_id_name is None) for text in ids]
-    return ids
+        id_name, ids = opened.manifest.row_id_name, list[Any](opened.row_ids)
+        if all(map(_WHOLE.fullmatch, ids)):  # without ids rows are counted from 0
+            ids = [int(text) - (id_name is None) for text in ids]
+        return frame_of_columns(kind, columns, (id_name, ids))
 
 
 def options() -> Mapping[str, str]:
@@ -303,15 +300,3 @@ def options() -> Mapping[str, str]:
 def folder_of(run: Result | str | Path) -> Path:
     """Return the folder of a run, given as it or as its path."""
     return run.run if isinstance(run, Result) else path_given(run, "run")
-
-
-def _work(ledger: Run, store: Store, request: Request, progress: Progress) -> None:
-    """Work until it is done, interrupted, or a callable of the user's raises; commit in any case.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Once all is committed, if there was a Ctrl-C.
-    """
-    with interruptible(progress) as watch:
-        work_on(ledger, store, request, watch)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -183,7 +182,8 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; a known error is one message on stderr and exit status 2."""
-    signal.signal(signal.SIGTERM, _leave)
+    # As for any error it is unwound, so that scratch files are cleared.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if sys.stdout is None:  # a file that is opened later would take its number
             _fail("standard output is closed. Send it to a file, or to /dev/null.", 2)
@@ -193,7 +193,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except SrsOocError as error:
         _fail(str(error), 2)
     except click.UsageError as error:
-        _fail(_usage(error), 2)
+        path = error.ctx.command_path if error.ctx else "srs-ooc"
+        first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
+        # Of an option the help is meant that lists them all.
+        is_of_all = first and not isinstance(error, click.MissingParameter)
+        which = "--help-all" if is_of_all else "--help"
+        _fail(f"{error.format_message()} See `{path} {which}`.", 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
     except click.Abort:
@@ -213,14 +218,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _fail(f"{where}{error.strerror or error}.", 2)
 
 
-def _usage(error: click.UsageError) -> str:
-    """Return what was wrong, and the help to read: of an option, the one that lists them all."""
-    path = error.ctx.command_path if error.ctx else "srs-ooc"
-    first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
-    which = "--help-all" if first and not isinstance(error, click.MissingParameter) else "--help"
-    return f"{error.format_message()} See `{path} {which}`."
-
-
 def _fail(message: str, status: int) -> NoReturn:
     if len(message) > MOST_CHARACTERS:
         half = MOST_CHARACTERS // 2
@@ -236,8 +233,3 @@ def _let_go() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.close(null)
-
-
-def _leave(number: int, _: FrameType | None) -> NoReturn:
-    """On SIGTERM, unwind as for any error, so that scratch files are cleared."""
-    sys.exit(128 + number)

@@ -7,17 +7,8 @@ import click
 
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    FILE,
-    PROGRESS_OPTIONS,
-    RUN_STORE_OPTION,
-    THREADS_OPTION,
-    echo_json,
-    memory_option,
-    stream_csv,
-    stream_table,
-    with_options,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE
 from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
@@ -40,7 +31,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 
 @click.command("compact")
 @click.argument("run", type=FILE)
-@RUN_STORE_OPTION
+@output.RUN_STORE_OPTION
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
               help="The best set of exactly K features, or of all there are.  [default: the "
               "smallest set within one standard error of the best]")  # fmt: skip
@@ -52,10 +43,10 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               "names, one a line, once, in place of folds.")  # fmt: skip
 @click.option("--time-split", metavar="COLUMN", help="Hold out the fifth of the rows with the "
               "largest numbers in a covariate, such as a date.")  # fmt: skip
-@memory_option("the run's")
-@THREADS_OPTION
+@output.memory_option("the run's")
+@output.THREADS_OPTION
 @with_cluster
-@with_options(PROGRESS_OPTIONS)
+@output.with_options(output.PROGRESS_OPTIONS)
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
@@ -89,26 +80,25 @@ def compact_command(
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))
     if as_json:
-        echo_json(_as_json(small))
+        features = [
+            vars(record) | {"stand_ins": list(member.stand_ins)}
+            for record, member in zip(small.records, small.members, strict=True)
+        ]
+        output.echo_json(
+            {
+                "n_selected": small.n_selected,
+                "n_selected_within": small.n_selected_within,
+                "chosen": len(small.members),
+                "curve": [vars(size) for size in small.sizes],
+                "features": features,
+            }
+        )
     elif as_csv:
-        stream_csv(MemberRecord, small.records)
+        output.stream_csv(MemberRecord, small.records)
     else:
         what = "Scores" if place.manifest.classes else "Scores (R squared: variance explained)"
         what = "C-indices" if "events" in place.manifest.row_columns else what
         _show(small, what, 0 if held_out is None else len(held_out))
-
-
-def _as_json(small: SmallSet) -> dict[str, object]:
-    return {
-        "n_selected": small.n_selected,
-        "n_selected_within": small.n_selected_within,
-        "chosen": len(small.members),
-        "curve": [vars(size) for size in small.sizes],
-        "features": [
-            vars(record) | {"stand_ins": list(member.stand_ins)}
-            for record, member in zip(small.records, small.members, strict=True)
-        ],
-    }
 
 
 def _show(small: SmallSet, what: str, n_held_out: int) -> None:
@@ -120,7 +110,7 @@ def _show(small: SmallSet, what: str, n_held_out: int) -> None:
         f"{counted(small.n_selected, 'feature')} selected from all rows; {found} held out. {what} "
         "are of the rows held out."
     )
-    stream_table(_CURVE_COLUMNS, small.sizes)
+    output.stream_table(_CURVE_COLUMNS, small.sizes)
     if small.sizes[0].features == 0:
         click.echo("0 features: covariates alone; others add to what these predict.")
     chosen = counted(len(small.members), "feature")
@@ -129,7 +119,7 @@ def _show(small: SmallSet, what: str, n_held_out: int) -> None:
         replace(record, stand_ins=_first(member.stand_ins))
         for record, member in zip(small.records, small.members, strict=True)
     ]
-    stream_table(_SET_COLUMNS, shown)
+    output.stream_table(_SET_COLUMNS, shown)
 
 
 def _first(names: tuple[str, ...]) -> str:

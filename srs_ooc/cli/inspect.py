@@ -1,7 +1,7 @@
 """``srs-ooc inspect`` and ``verify``: what a store says of itself, and damage to it or to a run."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -13,9 +13,6 @@ from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json,
 from srs_ooc.store.manifest import FORMAT, FORMAT_OF_LINKED, NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Store
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.verification import Verification
 
 _FIRST_NAMES = 5
 _FIRST_CLASSES = 20
@@ -84,6 +81,11 @@ def inspect_command(
 
 def _facts(store: Store, verified: bool) -> dict[str, Any]:
     manifest, names, events = store.manifest, store.names, store.events()
+    target_range = None
+    if manifest.task == "regression":
+        pieces = store.pieces("target_values")
+        ends = np.array([(piece.min(), piece.max()) for _, piece in pieces], np.float64)
+        target_range = [float(ends.min()), float(ends.max())]
 
     def said(*keys: str) -> dict[str, Any]:
         return {key: getattr(manifest, key) for key in keys}
@@ -93,7 +95,7 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
         "target": manifest.target_name,
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
-        "target_range": _target_range(store),
+        "target_range": target_range,
         **said("n_dropped_rows", "row_columns"),
         "covariates": [
             {"name": name, "categories": list(levels), "n_missing": int(np.isnan(values).sum())}
@@ -111,14 +113,6 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
         "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
         "verified": verified,
     }
-
-
-def _target_range(store: Store) -> list[float] | None:
-    if store.manifest.task != "regression":
-        return None
-    pieces = store.pieces("target_values")
-    ends = np.array([(piece.min(), piece.max()) for _, piece in pieces], np.float64)
-    return [float(ends.min()), float(ends.max())]
 
 
 def _show(store: Place, facts: dict[str, Any]) -> None:
@@ -183,14 +177,10 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
     found = verify(path, memory_mb * MB)
     if as_json:
         echo_json({"files": found.files, "nbytes": found.nbytes})
-    else:
-        say(_described(found))
-
-
-def _described(found: "Verification") -> str:
+        return
+    files = found.files.items()
+    said = [f"{counted(count, 'file')} of {what}" for what, count in files if count]
     if found.is_run:
-        parts = ", ".join(f"{count:,} {what}" for what, count in found.files.items())
-    else:
-        named = found.files.items()
-        parts = ", ".join(f"{counted(count, 'file')} of {what}" for what, count in named if count)
-    return f"{found.path}: {describe_nbytes(found.nbytes)} read, all as written ({parts})"
+        said = [f"{count:,} {what}" for what, count in files]
+    read = describe_nbytes(found.nbytes)
+    say(f"{found.path}: {read} read, all as written ({', '.join(said)})")

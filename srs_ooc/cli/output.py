@@ -176,16 +176,13 @@ def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> Non
     output: Any = SimpleNamespace(write=write)
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow([field.name for field in dataclasses.fields(kind)])
-    show = _safe if safe else _plain
-    writer.writerows([show(value) for value in vars(record).values()] for record in records)
 
+    def shown(value: Any) -> Any:
+        if safe and isinstance(value, str):
+            return no_formula(value)
+        return str(value).lower() if isinstance(value, bool) else value
 
-def _safe(value: Any) -> Any:
-    return no_formula(value) if isinstance(value, str) else _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
+    writer.writerows(map(shown, vars(record).values()) for record in records)
 
 
 def write_records(

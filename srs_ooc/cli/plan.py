@@ -58,48 +58,39 @@ def plan_command(
 
 def plan_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     """Return the plan of a run for a reader: what :func:`plan_values` says of it."""
-    return [
-        *_table_lines(draft, plan),
-        *draft.notes,
-        *_memory_lines(draft, plan),
-        *_time_lines(draft, plan),
-        *_find_lines(draft, plan),
-        *_advice_lines(plan),
-        *_alternative_lines(plan),
-    ]
-
-
-def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     counts = ", ".join(f"{count:,}" for count in plan["class_counts"])
     target = f"classes of {counts}" if counts else "a target of numbers"
     where = "numbers alone" if draft.store is None else str(draft.store.place)
     equal = ", taken as equal" if draft.store is None else ""
-    said = f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"
     why = draft.store and hopeless(draft.store.manifest, draft.task.target)
-    return [said, f"note: {why}"] if why else [said]
-
-
-def _largest(draft: RunDraft, plan: dict[str, Any]) -> str:
-    largest = plan["largest_subspace_size"]
-    if largest is None:
-        return f", with which {draft.spec.model.model} was tried"
-    way = "" if draft.is_remote else " (--q max)"  # which is the same wherever the store is
-    return f"; the cap holds up to {largest:,}{way}"
+    return [
+        f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features",
+        *([f"note: {why}"] if why else []),
+        *draft.notes,
+        *_memory_lines(draft, plan),
+        *_time_lines(draft, plan),
+        *_find_lines(draft, plan),
+        "advice",
+        *map(_advice, plan["advice"]),
+        *_alternative_lines(plan),
+    ]
 
 
 def _memory_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
-    reads = (
-        "all in memory after the first touch"
-        if plan["mapped"]
-        else f"about {plan['reads_per_iteration']:,} reads each iteration"
-    )
+    reads = f"about {plan['reads_per_iteration']:,} reads each iteration"
+    if plan["mapped"]:
+        reads = "all in memory after the first touch"
+    held = f", with which {draft.spec.model.model} was tried"
+    if (largest := plan["largest_subspace_size"]) is not None:
+        way = "" if draft.is_remote else " (--q max)"  # which is the same wherever the store is
+        held = f"; the cap holds up to {largest:,}{way}"
     disk, read = (describe_nbytes(round(plan[key] * MB))
                   for key in ("disk_mb", "read_mb_per_iteration"))  # fmt: skip
     return [
         f"memory: {plan['memory_mb']:g} MB",
         *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
         f"  {plan['free_mb']:>9.1f}  free",
-        f"  q = {plan['subspace_size']:,} features at a time{_largest(draft, plan)}",
+        f"  q = {plan['subspace_size']:,} features at a time{held}",
         f"disk: {disk} of codes; {read} paged in each iteration, {reads}",
     ]
 
@@ -135,9 +126,8 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     if draws is None:
         return lines
     never = "never: held features fill the subspace"
-    alpha, held = plan["alpha"], ""
-    if float(alpha):
-        held = f", while as many features are held as alpha {alpha} allows"
+    held = f", while as many features are held as alpha {plan['alpha']} allows"
+    held = held if float(plan["alpha"]) else ""
     one, every = (never if draws[k] is None else f"{draws[k]:,}" for k in ("one", "every"))
     return [
         *lines,
@@ -149,27 +139,21 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     ]
 
 
-def _degree_lines(plan: dict[str, Any]) -> list[str]:
-    if not plan["degrees"]:
-        return []
-    srs = f"SRS ({plan['alpha']})"
-    return [
-        "mean iterations to find a feature that shows only in a subspace with certain others, "
-        "which are found first",
-        f"  (infinite samples)  {'RS':>12}  {srs:>12}  rows of this table it shows in",
-        *(
+def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+    power, srs, lines = plan["power"], f"SRS ({plan['alpha']})", []
+    if plan["degrees"]:
+        lines = [
+            "mean iterations to find a feature that shows only in a subspace with certain others, "
+            "which are found first",
+            f"  (infinite samples)  {'RS':>12}  {srs:>12}  rows of this table it shows in",
+        ]
+    for time in plan["degrees"]:
+        lines.append(
             f"  {counted(time['degree'], 'other'):<20}{_count(time['rs']):>12}  "
             f"{_count(time['srs']):>12}  {time['rows_there']:,.0f}"
-            for time in plan["degrees"]
-        ),
-    ]
-
-
-def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
-    power, lines = plan["power"], _degree_lines(plan)
+        )
     one = "one class" if draft.class_counts else "the lower half of the targets"
-    n_rows = power["groups"][0]
-    lines.append(f"power and least effect, {one} ({n_rows:,} rows) against the others")
+    lines.append(f"power and least effect, {one} ({power['groups'][0]:,} rows) against the others")
     if power["half"] is not None:
         lines.append(
             f"  a single-feature shift below d = {power['half']:.2f} standard deviations is found "
@@ -183,13 +167,10 @@ def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     return [*lines, "  (found: by a test of it alone at the level over the number of features)"]
 
 
-def _advice_lines(plan: dict[str, Any]) -> list[str]:
-    lines = ["advice"]
-    for said in plan["advice"]:
-        name, value, planned = said["name"].replace("_", " "), said["value"], said["planned"]
-        other = "" if planned == value else f" (this plan is for {planned})"
-        lines.append(f"  {name} {value}{other}: {said['reason']}")
-    return lines
+def _advice(said: dict[str, Any]) -> str:
+    name, value, planned = said["name"].replace("_", " "), said["value"], said["planned"]
+    other = "" if planned == value else f" (this plan is for {planned})"
+    return f"  {name} {value}{other}: {said['reason']}"
 
 
 def _alternative_lines(plan: dict[str, Any]) -> list[str]:

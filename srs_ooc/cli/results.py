@@ -14,29 +14,11 @@ from srs_ooc.base.budget import process_nbytes, total_nbytes
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place, place_of
-from srs_ooc.cli.output import (
-    FILE,
-    MEMORY_OPTION,
-    RECORD_OPTIONS,
-    RUN_STORE_OPTION,
-    SAFE_OPTION,
-    STORE,
-    TABLE_ROWS,
-    Brief,
-    echo_json,
-    say,
-    with_options,
-    write_records,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE, TABLE_ROWS, Brief, say, write_records
+from srs_ooc.results import ranking
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import (
-    Comparison,
-    Ranking,
-    compare,
-    grave_cautions,
-    kept_reason,
-    kept_records,
-)
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.inputs import read_lines
@@ -74,9 +56,9 @@ _ASSESSED_COLUMNS = {
 
 @click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
 @click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
-@RUN_STORE_OPTION
+@output.RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
-@with_options(RECORD_OPTIONS)
+@output.with_options(output.RECORD_OPTIONS)
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
     runs: tuple[Path, ...],
@@ -144,9 +126,9 @@ def features_command(
         found = ledger.find_store(store)
     except RunError as error:
         if store is None and why is not None:
-            say(kept_reason(ledger, why, str(error)))
+            say(ranking.kept_reason(ledger, why, str(error)))
             return
-        kept = None if store is not None else kept_records(ledger)
+        kept = None if store is not None else ranking.kept_records(ledger)
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
@@ -162,7 +144,7 @@ def features_command(
     write_records(reading.record_type, records, columns, top, _heading(reading), **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
-            for title, text in grave_cautions(reading, ledger, found):
+            for title, text in ranking.grave_cautions(reading, ledger, found):
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     _say_more(len(reading.positions) if among is None else len(among), top, **form)
@@ -227,9 +209,9 @@ def _shown(columns: dict[str, int], ledger: Run) -> dict[str, int]:
 
 @click.command("pairs")
 @click.argument("run", type=FILE)
-@RUN_STORE_OPTION
+@output.RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only of selected features.")
-@with_options(RECORD_OPTIONS)
+@output.with_options(output.RECORD_OPTIONS)
 def pairs_command(
     run: Path,
     store: Place | None,
@@ -280,9 +262,9 @@ def pairs_command(
 
 @click.command("assess")
 @click.argument("run", type=FILE)
-@click.argument("other", metavar="OTHER", type=STORE)
-@RUN_STORE_OPTION
-@with_options(RECORD_OPTIONS)
+@click.argument("other", metavar="OTHER", type=output.STORE)
+@output.RUN_STORE_OPTION
+@output.with_options(output.RECORD_OPTIONS)
 def assess_command(
     run: Path, other: Place, store: Place | None, top: int | None, memory_mb: int, **form: Any
 ) -> None:
@@ -335,7 +317,7 @@ def assess_command(
 @click.argument("first", metavar="RUN", type=FILE)
 @click.argument("second", metavar="RUN", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-@MEMORY_OPTION
+@output.MEMORY_OPTION
 def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) -> None:
     """Compare two runs: what both select, how alike they rank, which options differ.
 
@@ -353,31 +335,29 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
     """
     process_nbytes()  # of the program alone, before there is work
     with Run(first, writable=False) as one, Run(second, writable=False) as two:
-        found = compare((one, two), cap_nbytes=memory_mb * MB)
+        found = ranking.compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
-        echo_json(vars(found))
+        output.echo_json(vars(found))
         return
-    for name, value in _lines(found):
-        say(f"{name:<20}{value}")
+    shared = "" if found.jaccard is None else f" ({found.jaccard:.0%} of those either selects)"
+    alike = "-" if found.rank_correlation is None else f"{found.rank_correlation:.3f}"
+    lines = {
+        "store": "the same" if found.same_store else "not the same",
+        "iterations": " / ".join(f"{n:,}" for n in found.n_iterations),
+        "selected": " / ".join(f"{n:,}" for n in found.n_selected),
+        "by both": f"{found.n_both:,}{shared}",
+        "rank correlation": f"{alike} (of {found.n_ranked:,} among the first 1,000 of both)",
+        "only by the first": ", ".join(found.only_first) or "none",
+        "only by the second": ", ".join(found.only_second) or "none",
+        "note": "a verdict is still to come" if found.is_provisional else "",
+        "options": "these differ:" if found.differences else "the same",
+    }
+    for name, value in lines.items():
+        if value:
+            say(f"{name:<20}{value}")
     for name, values in found.differences.items():
         shown = ["not used" if value is None else str(value) for value in values]
         say(f"  {name.replace('_', '-'):<18}{' / '.join(shown)}")
-
-
-def _lines(found: Comparison) -> list[tuple[str, str]]:
-    shared = "" if found.jaccard is None else f" ({found.jaccard:.0%} of those either selects)"
-    alike = "-" if found.rank_correlation is None else f"{found.rank_correlation:.3f}"
-    return [
-        ("store", "the same" if found.same_store else "not the same"),
-        ("iterations", " / ".join(f"{n:,}" for n in found.n_iterations)),
-        ("selected", " / ".join(f"{n:,}" for n in found.n_selected)),
-        ("by both", f"{found.n_both:,}{shared}"),
-        ("rank correlation", f"{alike} (of {found.n_ranked:,} among the first 1,000 of both)"),
-        ("only by the first", ", ".join(found.only_first) or "none"),
-        ("only by the second", ", ".join(found.only_second) or "none"),
-        *([("note", "a verdict is still to come")] if found.is_provisional else []),
-        ("options", "these differ:" if found.differences else "the same"),
-    ]
 
 
 @click.command("export")
@@ -386,9 +366,9 @@ def _lines(found: Comparison) -> list[tuple[str, str]]:
               help="The N best features instead of the selected ones.")  # fmt: skip
 @click.option("--names", "names_file", type=FILE, metavar="FILE",
               help="The features that FILE names, one a line, instead.")  # fmt: skip
-@RUN_STORE_OPTION
-@SAFE_OPTION
-@MEMORY_OPTION
+@output.RUN_STORE_OPTION
+@output.SAFE_OPTION
+@output.MEMORY_OPTION
 def export_command(
     paths: tuple[Path, ...],
     top: int | None,
@@ -418,8 +398,7 @@ def export_command(
             "moved with --store. `srs-ooc export --help` shows examples."
         )
     store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else store), paths[-2:]
-    exporting.check_one(top, names_file)
-    exporting.check_name(out)  # before anything is read
+    exporting.check_asked(top, names_file, out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     cap_nbytes = memory_mb * MB
     with Run(run, writable=False) as ledger:

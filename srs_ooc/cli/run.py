@@ -12,15 +12,8 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.options import names_in
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli.output import (
-    FILE,
-    PROGRESS_OPTIONS,
-    STORE,
-    THREADS_OPTION,
-    memory_option,
-    say,
-    with_options,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE, say, with_options
 from srs_ooc.cli.run_options import (
     CONFIG_OPTION,
     ByPart,
@@ -55,21 +48,21 @@ WORK_OPTIONS = [
                  help="Iterations in total. Those already done are included.  "
                  "[default: 1000 to 10000; of a new run as `srs-ooc plan` advises, of one that "
                  "goes on as last asked for]"),
-    memory_option("512; of a run that goes on, as last asked for"),
+    output.memory_option("512; of a run that goes on, as last asked for"),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
                  "long as the run, or more.  "
                  "[default: 0; of a run that goes on, as last asked for]"),
-    THREADS_OPTION,
-    *PROGRESS_OPTIONS,
+    output.THREADS_OPTION,
+    *output.PROGRESS_OPTIONS,
 ]  # fmt: skip
 
 
 @click.command("run", cls=ByPart, first=(
     "--memory-mb", "--fdr", "--adjust", "--iterations", "--seed", "--exclude", "--out", "--fresh",
 ))  # fmt: skip
-@click.argument("store", required=False, type=STORE)
+@click.argument("store", required=False, type=output.STORE)
 @with_options(WORK_OPTIONS + settled_options())
 @with_cluster
 @with_cache
@@ -219,16 +212,6 @@ def _stopped(ledger: Run, until: int) -> str | None:
     return f"{n_done} of {n_asked} halves" if n_done < n_asked else None
 
 
-def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
-    """Return what a run came to; of one that ranks only, nothing of judges."""
-    if reading.ranks_only:
-        return f"All features ranked by {spec.run.method} after {status.iterations:,} iterations"
-    return (
-        f"{counted(status.n_selected, 'feature')} selected after {status.iterations:,} iterations "
-        f"(judge {spec.run.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"
-    )
-
-
 def _why_none(reading: Ranking, status: Status, spec: RunSpec) -> str:
     if reading.verdict is not None:
         return why_none(reading.verdict, spec.fdr)
@@ -272,7 +255,7 @@ def _worth(reading: Ranking, stored: int) -> str:
         said = fields_of(reading.verdict, stored)
         beside = " and ".join(map(reading.name, said["beside"]))
         return f"q-value {said['q_value']:.4g}{beside and f', beside {beside}'}"
-    importance = reading.importance(stored)
+    importance = float(reading.importances(slice(stored, stored + 1))[0])
     return "never drawn" if importance < 0 else f"importance {importance:.4g}"
 
 
@@ -280,9 +263,13 @@ def _report(ledger: Run, store: Store) -> None:
     status = status_of(ledger)
     spec = ledger.spec
     reading = Ranking(ledger, store)
+    came_to = f"{counted(status.n_selected, 'feature')} selected"
+    judged = f" (judge {spec.run.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"
+    if reading.ranks_only:
+        came_to, judged = f"All features ranked by {spec.run.method}", ""
     say(
-        f"{_outcome(reading, status, spec)} in {status.seconds:.1f} s of work; "
-        f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
+        f"{came_to} after {status.iterations:,} iterations{judged} in {status.seconds:.1f} s of "
+        f"work; peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
         task = Task.of_run(spec, store, ledger.inputs)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole, flag_of
+from srs_ooc.base.options import Choice, Flag, Option, Whole, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli.output import (
     FILE,
@@ -67,29 +67,22 @@ def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     flag = f"--{flag_of(name)}"
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
     whose = f"With {owner}: " if owner else ""
+    default, kind = str(option.default), option.kind
+    taken: Any = click.INT if isinstance(kind, Whole) else click.STRING
+    if isinstance(kind, Flag):
+        default, taken = "yes" if option.default else "no", None
+    elif isinstance(kind, Choice):
+        taken = click.Choice(kind.words)
+    said = default if option.default_text is None else option.default_text
     return click.option(
         *spellings,
         *option.flags,
         name,
-        type=None if isinstance(option.kind, Flag) else _type(option.kind),
+        type=taken,
         default=None,
         metavar=option.metavar,
-        help=f"{whose}{option.help}  [default: {_default(option)}]",
+        help=f"{whose}{option.help}  [default: {said}]",
     )
-
-
-def _default(option: Option) -> str:
-    if option.default_text is not None:
-        return option.default_text
-    if isinstance(option.kind, Flag):
-        return "yes" if option.default else "no"
-    return str(option.default)
-
-
-def _type(kind: Kind) -> Any:
-    if isinstance(kind, Whole):
-        return click.INT
-    return click.Choice(kind.words) if isinstance(kind, Choice) else click.STRING
 
 
 # Help in sections: options by what they are of, those of a method under its name.
@@ -174,13 +167,6 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
     return file
 
 
-def _short(value: Any) -> str:
-    """Return a value of a file for a message; of what holds values only what it is."""
-    if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else "a list"
-    return repr(value)[:80]
-
-
 def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
     """Refuse a value that conversion to the option's type would change."""
     expected: tuple[type, ...] = (str, int, float)
@@ -193,7 +179,9 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         names = {bool: "true or false", int: "a whole number", str: "text"}
         wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
-        raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
+        held: dict[type, str] = {dict: "a table", list: "a list"}  # whose values are no matter
+        found = held.get(type(value), repr(value)[:80])
+        raise UsageError(f"{file}: {name}: expected {wanted}, found {found}.")
 
 
 CONFIG_OPTION = click.option(

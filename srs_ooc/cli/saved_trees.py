@@ -10,22 +10,8 @@ import click
 
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    CSV_OPTION,
-    FILE,
-    MEMORY_OPTION,
-    PROGRESS_OPTIONS,
-    RUN_STORE_OPTION,
-    SAFE_OPTION,
-    STORE,
-    THREADS_OPTION,
-    TOP_OPTION,
-    echo_json,
-    say,
-    stream_json,
-    with_options,
-    write_records,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE, say, write_records
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
@@ -40,13 +26,13 @@ from srs_ooc.results.live import RunProgress
 
 @click.command("predict")
 @click.argument("run", type=FILE)
-@click.argument("data", type=STORE)
+@click.argument("data", type=output.STORE)
 @click.argument("out", type=FILE)
 @click.option("--row-ids", metavar="NAME",
               help="Column of row ids in a CSV file.  [default: that of the training table, if it "
               "is there; else rows are numbered]")  # fmt: skip
-@MEMORY_OPTION
-@RUN_STORE_OPTION
+@output.MEMORY_OPTION
+@output.RUN_STORE_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def predict_command(
     run: Path, data: Place, out: Path, memory_mb: int, as_json: bool, **how: Any
@@ -80,7 +66,7 @@ def predict_command(
     """
     report = predict(run, data, out, memory_nbytes=memory_mb * MB, **how)
     if as_json:
-        echo_json(vars(report))
+        output.echo_json(vars(report))
         return
     say(f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features")
     if report.is_risk:
@@ -124,14 +110,14 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @click.option("--repeats", type=click.IntRange(1, MOST_REPEATS), metavar="N",
               default=REPEATS, show_default=True,
               help="Permutations, of which the mean is taken.")  # fmt: skip
-@THREADS_OPTION
-@TOP_OPTION
-@CSV_OPTION
+@output.THREADS_OPTION
+@output.TOP_OPTION
+@output.CSV_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as below.")
-@SAFE_OPTION
-@MEMORY_OPTION
-@RUN_STORE_OPTION
-@with_options(PROGRESS_OPTIONS)
+@output.SAFE_OPTION
+@output.MEMORY_OPTION
+@output.RUN_STORE_OPTION
+@output.with_options(output.PROGRESS_OPTIONS)
 def sensitivity_command(
     run: Path,
     top: int | None,
@@ -172,7 +158,7 @@ def sensitivity_command(
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
         facts = json.dumps(found.facts, ensure_ascii=False)
-        stream_json(islice(found.records(), top), facts[:-1] + ', "features": [', "]}")
+        output.stream_json(islice(found.records(), top), facts[:-1] + ', "features": [', "]}")
         return
     form = {"as_json": False, "as_csv": as_csv, "safe_csv": safe_csv}
     write_records(SensitivityRecord, found.records(), _COLUMNS, top, _heading(found.facts), **form)

@@ -80,12 +80,15 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
 def _lines(status: Status, run: str) -> list[tuple[str, str]]:
     is_short = status.is_provisional or status.iterations < status.iterations_asked
     halves, inflation = status.halves or {}, lambda_text(status.inflation)
+    n, each = status.iterations_asked - status.iterations, status.seconds_per_iteration
+    about = f", about {describe_seconds(n * each)} of work" if each and n else ""
+    left = f"{counted(n, 'iteration')}{about}{', then the verdict' * status.is_provisional}"
     return [
         ("state", status.state),
         ("selected", _selected(status)),
         *([("lambda", inflation.removeprefix("Lambda "))] if inflation else []),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
-        *([("left", _left(status))] if is_short else []),
+        *([("left", left)] if is_short else []),
         ("next", _next(status, run)),
         ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
@@ -119,12 +122,6 @@ def _selected(status: Status) -> str:
     return counted(status.n_selected, "feature")
 
 
-def _left(status: Status) -> str:
-    n, each = status.iterations_asked - status.iterations, status.seconds_per_iteration
-    about = f", about {describe_seconds(n * each)} of work" if each and n else ""
-    return f"{counted(n, 'iteration')}{about}{', then the verdict' * status.is_provisional}"
-
-
 def _next(status: Status, run: str) -> str:
     if status.state == "running":
         return f"wait; the ranking so far: srs-ooc features {run}"
@@ -135,11 +132,8 @@ def _next(status: Status, run: str) -> str:
 
 def _listed(values: dict[str, Any]) -> str:
     """Return options and their values, as the command line spells them."""
-    cells = [
-        f"{name.replace('_', '-')} {'none' if value is None else value}"
-        for name, value in values.items()
-    ]
-    return ", ".join(cells) or "no options"
+    shown = {n.replace("_", "-"): "none" if v is None else v for n, v in values.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items()) or "no options"
 
 
 def _planned(status: Status) -> str:

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import FILE, say, with_options
-
-if TYPE_CHECKING:
-    from srs_ooc.synthetic.problems import Problem
 
 _OUT = click.argument("out", type=FILE)
 _FEATURES = click.option("--features", "n_features", type=int, required=True, metavar="P",
@@ -85,6 +82,7 @@ _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
 def _command_of(name: str) -> Callable[..., None]:
     def command(out: Path, **given: Any) -> None:
         from srs_ooc.synthetic import PROBLEMS
+        from srs_ooc.synthetic.table_files import truth_path, write_table
 
         kind: Any = PROBLEMS[name]
         if given["n_rows"] is None:
@@ -92,21 +90,15 @@ def _command_of(name: str) -> Callable[..., None]:
                 raise UsageError("--rows: expected a number of rows (or --exact), found none.")
             n_relevant = min(max(given["n_relevant"], 1), kind.most_relevant)
             given["n_rows"] = max(2, kind.n_cells(n_relevant))
-        _write(kind(**given), out)
+        problem = kind(**given)
+        write_table(problem, out)
+        say(
+            f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, "
+            f"{len(problem.relevant)} relevant. Truth: {truth_path(out)}"
+        )
 
     return command
 
 
 for _name, (_help, _options) in _PROBLEMS.items():
     synth_command.command(_name, help=_help)(with_options(_options)(_command_of(_name)))
-
-
-def _write(problem: "Problem", out: Path) -> None:
-    from srs_ooc.synthetic.table_files import truth_path, write_table
-
-    write_table(problem, out)
-    say(
-        f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, "
-        f"{len(problem.relevant)} relevant. "
-        f"Truth: {truth_path(out)}"
-    )

@@ -155,8 +155,8 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
         )
     there, found = _There.of(other), list[AssessedRecord]()
-    shown = pairs_of(report.reading, report.task, report.store, only_selected=True)
-    pairs = {p.record.name: p.record for p in shown if p.record.within is None}
+    of_pairs = pairs_of(report.reading, report.task, report.store, only_selected=True)
+    pairs = {p.record.name: p.record for p in of_pairs if p.record.within is None}
     step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
     for first in range(0, len(chosen), step):
         several = [_together(verdict, one) for one in chosen[first : first + step]]
@@ -170,9 +170,10 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
                 at = np.array([places[names[f]] for f in together])
                 kind = there.categorical is not None and there.categorical[at[0]]
                 codes = read[np.searchsorted(stored, at)]
-                record = _beside(record, verdict, together, codes, there, bool(kind))
+                shown = _beside(record, verdict, together, codes, there, bool(kind))
+                record = _shown_there(record, *shown, n_there)
             found.append(record)
-    return [_judged(record, n_there) for record in found]
+    return found
 
 
 def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
@@ -208,8 +209,8 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
             tested, kind = (codes[i], code, there.effects, int(contrasts[i])), bool(kinds[i])
             measure, _, ends = effect_of(*tested, is_categorical=kind)
             record = replace(found[at[place]], measure=measure.title if measure else "")
-            found[at[place]] = _shown_there(record, ends, float(p_values[i]))
-    return [_judged(record, len(places)) for record in found.values()]
+            found[at[place]] = _shown_there(record, ends, float(p_values[i]), len(places))
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -286,8 +287,7 @@ def _recoded(
     for i, column in whole_columns(other.values(), np.sort(places)):
         panel[order[i]] = column[rows]
     theirs, ours = other.categories(), store.categories()
-    ranges = store.code_ranges(features.astype(np.int64))
-    for i, lows, highs in ranges:
+    for i, lows, highs in store.code_ranges(features.astype(np.int64)):
         texts, known = theirs.of(places[i]), ours.of(int(features[i]))
         if known is not None:
             translate(panel[i], translation(texts or [], known))
@@ -358,8 +358,8 @@ def _beside(
     codes: NDArray[Any],
     there: _There,
     is_categorical: bool,
-) -> AssessedRecord:
-    """Return the record with what the other store shows."""
+) -> tuple[Interval, float]:
+    """Return the effect in the other store, and the p-value."""
     row, code, kinds = verdict.row(together[0]), there.missing_code, np.array([is_categorical])
     column = np.ascontiguousarray(codes[:1])
     if len(together) > 1:
@@ -368,14 +368,20 @@ def _beside(
         log_ps = [contrasts_log_p(column, code, part, categorical=kinds) for part in parts]
         strength = combined(np.array([strongest_of(one, FIXED_SHARES)[0] for one in log_ps]))
         found = Interval(np.nan, np.nan, np.nan)
-        if record.measure:
-            found = _interaction(codes, record.measure, there)
+        if record.measure:  # of a pair: of the class, or the numbers, that this is of
+            task, values = there.task, there.task.target.astype(np.float64)
+            if task.classes:
+                values = task.target == task.classes.index(record.measure.removeprefix("share of "))
+            is_known, high = (codes < code).all(axis=0), halves(codes, code)
+            strata = None if task.strata is None else task.strata[is_known]
+            cells = (2 * high[0].astype(np.int64) + high[1])[is_known]
+            found = interaction(values[is_known], cells, strata)
     else:
         only = Contrast(int(row["differs_in"]) % len(Contrast))
         log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
         strength = np.nan_to_num(-log_p[:, only] / log(10.0))
         found = _effect(column[0], row, there, is_categorical)
-    return _shown_there(record, found, float(p_values_of(strength)[0]))
+    return found, float(p_values_of(strength)[0])
 
 
 def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool) -> Interval:
@@ -390,36 +396,18 @@ def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool)
     return found if measure else Interval(np.nan, np.nan, np.nan)
 
 
-def _interaction(codes: NDArray[Any], measure: str, there: _There) -> Interval:
-    """Return the difference of differences of a pair; of the class, or the numbers, it is of."""
-    task = there.task
-    is_known = (codes < there.missing_code).all(axis=0)
-    high = halves(codes, there.missing_code)
-    values: NDArray[Any] = task.target.astype(np.float64)
-    if task.classes:
-        values = task.target == task.classes.index(measure.removeprefix("share of "))
-    strata = None if task.strata is None else task.strata[is_known]
-    cells = (2 * high[0].astype(np.int64) + high[1])[is_known]
-    return interaction(values[is_known], cells, strata)
-
-
-def _shown_there(record: AssessedRecord, ends: Interval, p_value: float) -> AssessedRecord:
-    """Return a record with what the other store shows."""
+def _shown_there(
+    record: AssessedRecord, ends: Interval, p_value: float, n_there: int
+) -> AssessedRecord:
+    """Return the record with what the other store shows: whether the same way, and again."""
     effect, low, high = map(none_if_nan, ends)
-    there = replace(record, effect_there=effect, low_there=low, high_there=high)
-    return replace(there, is_there=True, p_value=p_value)
-
-
-def _judged(record: AssessedRecord, n_there: int) -> AssessedRecord:
-    """Return the record with whether the feature goes the same way and shows again."""
-    if record.p_value is None:
-        return record
+    neutral = _NEUTRAL.get(record.measure, 0.0)
     same = None
-    if record.effect is not None and record.effect_there is not None:
-        neutral = _NEUTRAL.get(record.measure, 0.0)
-        same = (record.effect > neutral) == (record.effect_there > neutral)
-    again = same is not False and record.p_value <= LEVEL / n_there
-    return replace(record, same_way=same, shows_again=again)
+    if record.effect is not None and effect is not None:
+        same = (record.effect > neutral) == (effect > neutral)
+    again = same is not False and p_value <= LEVEL / n_there
+    there = replace(record, effect_there=effect, low_there=low, high_there=high, same_way=same)
+    return replace(there, is_there=True, p_value=p_value, shows_again=again)
 
 
 def summary(

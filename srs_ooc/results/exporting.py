@@ -271,6 +271,7 @@ WRITERS: dict[str, Writer] = {
     ".txt": write_names,
 }
 """What writes a file, by how its name ends."""
+_ARROW = (write_parquet, write_feather)
 _OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
 STORE_ENDING = ".zarr"
 
@@ -278,18 +279,6 @@ STORE_ENDING = ".zarr"
 def is_store_name(out: Path) -> bool:
     """Return whether a path says that it is to be a store."""
     return out.name.lower().endswith(STORE_ENDING)
-
-
-def check_name(out: Path) -> None:
-    """Refuse a name that promises a format that is not written, before anything is read.
-
-    Raises
-    ------
-    UsageError
-        As :func:`writer_of`.
-    """
-    if not is_store_name(out):
-        writer_of(out)
 
 
 def writer_of(out: Path) -> Writer:
@@ -303,7 +292,7 @@ def writer_of(out: Path) -> Writer:
     name = out.name.lower()
     for ending, writer in WRITERS.items():
         if name.endswith(ending):
-            if writer in (write_parquet, write_feather):
+            if writer in _ARROW:
                 library("pyarrow", str(out), "Run `pip install 'srs-ooc[arrow]'`, or export CSV.")
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
@@ -397,8 +386,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),
         ]
-    is_arrow = writer_of(out) in (write_parquet, write_feather)
-    arrow = 40 * MB * is_arrow  # loaded, and a batch of it
+    arrow = 40 * MB * (writer_of(out) in _ARROW)  # loaded, and a batch of it
     return [
         Lease("a chunk of values", chunk),
         Lease(f"a row of {n_columns} columns", columns),
@@ -409,35 +397,31 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
 
 
 def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
+    names, manifest = store.names, store.manifest
+    header = [names[i] for i in wanted.tolist()]
+    id_name = manifest.row_id_name
+    if id_name is None:
+        id_name = "row_id"
+        while id_name in header or id_name == manifest.target_name:
+            id_name = "_" + id_name
     with (
         published_file(out) as scratch,
         store.unchanged(),
         tempfile.TemporaryFile(dir=out.parent) as columns,
     ):
         gather_columns(columns, store, wanted)
+        table = Exported(
+            id_name,
+            manifest.target_name,
+            header,
+            _categories(store, wanted),
+            manifest.classes,
+            store.n_rows if (rows := store.target_rows()) is None else len(rows),
+            _blocks(columns, store, len(wanted)),
+            safe,
+        )
         with scratch.open("wb") as file:
-            writer_of(out)(file, _rows_of(columns, store, wanted, safe=safe))
-
-
-def _rows_of(file: BinaryIO, store: Store, positions: Ints, *, safe: bool) -> Exported:
-    """Return the gathered columns as rows, with what is known of them."""
-    names, manifest = store.names, store.manifest
-    header = [names[i] for i in positions.tolist()]
-    id_name = manifest.row_id_name
-    if id_name is None:
-        id_name = "row_id"
-        while id_name in header or id_name == manifest.target_name:
-            id_name = "_" + id_name
-    return Exported(
-        id_name,
-        manifest.target_name,
-        header,
-        _categories(store, positions),
-        manifest.classes,
-        store.n_rows if (rows := store.target_rows()) is None else len(rows),
-        _blocks(file, store, len(positions)),
-        safe,
-    )
+            writer_of(out)(file, table)
 
 
 def _blocks(
@@ -470,18 +454,20 @@ def _categories(store: Store, positions: Integers) -> list[list[str] | None]:
 # Which features are exported: the selected ones, the first by rank, or those that are named.
 
 
-def check_one(top: int | None, names: object) -> None:
-    """Refuse both ways of saying which features at once, and fewer than one.
+def check_asked(top: int | None, names: object, out: Path) -> None:
+    """Refuse both ways of saying which features, fewer than one, and a format that is not written.
 
     Raises
     ------
     UsageError
-        If both are given, or ``top`` is below 1.
+        If both are given, or ``top`` is below 1, or as :func:`writer_of`.
     """
     if top is not None and names is not None:
         raise UsageError("expected --top or --names, found both. Leave one out.")
     if top is not None and top < 1:
         raise UsageError(f"--top: expected at least 1, found {top}.")
+    if not is_store_name(out):
+        writer_of(out)
 
 
 def ranked_positions(ledger: Run, reading: Ranking, top: int | None) -> Ints:
@@ -493,25 +479,21 @@ def ranked_positions(ledger: Run, reading: Ranking, top: int | None) -> Ints:
         If there are none.
     """
     stored = reading.selected() if top is None else reading.top(top)
-    if len(stored) == 0:
-        raise _none(ledger, reading)
-    return reading.positions[stored].astype(np.int64)
-
-
-def _none(ledger: Run, reading: Ranking) -> RunError:
+    if len(stored):
+        return reading.positions[stored].astype(np.int64)
     run, n = ledger.run, reading.n_iterations
     if reading.ranks_only:
-        return RunError(
+        raise RunError(
             f"{run}: expected selected features to export, found a run that only ranks features. "
             "Export the best of them with --top."
         )
     if reading.is_provisional:
-        return RunError(
+        raise RunError(
             f"{run}: expected a run with its verdict, found one after {n} iterations that has none "
             f"yet. Wait for it, go on with `srs-ooc resume {quote(str(run))}`, or export the best "
             "by rank so far with --top."
         )
-    return RunError(
+    raise RunError(
         f"{run}: expected selected features to export, found none after {n} iterations. Export the "
         "best by rank with --top."
     )

@@ -37,6 +37,11 @@ FEW_ROWS = 5
 """Rows of a class below which it is called small."""
 MANY = 1000
 """Selected features from which on nobody reads a list."""
+_NOTHING = (
+    "No feature met the test of the judge. More iterations draw each feature more often "
+    "(`srs-ooc resume {} --iterations T`); with few rows no number may be enough. A run with "
+    "--judge tests also tests each feature alone. The ranking below is no finding."
+)
 
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
@@ -63,7 +68,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
     elif not len(report.selected):
         why = None if reading.verdict is None else why_none(reading.verdict, report.spec.fdr)
         cause = hopeless(report.manifest, report.task.target) or report.task.too_few(report.spec)
-        yield ("Nothing was selected", cause or why or _nothing(run))
+        yield ("Nothing was selected", cause or why or _NOTHING.format(run))
     elif len(report.selected) >= MANY:
         yield (
             f"{len(report.selected):,} features were selected",
@@ -75,14 +80,6 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-
-
-def _nothing(run: str) -> str:
-    return (
-        "No feature met the test of the judge. More iterations draw each feature more often "
-        f"(`srs-ooc resume {run} --iterations T`); with few rows no number may be enough. A run "
-        "with --judge tests also tests each feature alone. The ranking below is no finding."
-    )
 
 
 def _of_draws(report: Report) -> Iterator[tuple[str, str]]:
@@ -152,17 +149,6 @@ def question_of(report: Report) -> str:
     return (
         f"Which of {report.reading.n_candidates:,} features say something about "
         f"{manifest.target_name} ({kind}){beside}?"
-    )
-
-
-def course_of(report: Report) -> str:
-    """Return what was done, in which time and memory."""
-    manifest, spec, status = report.manifest, report.spec, report.status
-    return (
-        f"Method {spec.run.method} searched {report.task.n_rows:,} rows of "
-        f"{manifest.source.get('name') or report.store.place.name}, {spec.subspace_size:,} "
-        f"features at a time, {report.reading.n_iterations:,} times. The run is {status.state}: "
-        f"{status.seconds:.1f} s of work; memory: {status.memory}."
     )
 
 
@@ -302,7 +288,6 @@ def not_claimed_of(report: Report) -> list[str]:
         "were searched.",
     ]
     if report.spec.concludes:
-        rows = "Rows must be exchangeable for the level to hold"
         kept = [name for name in ("strata", "groups") if name in report.manifest.row_columns]
         given = f" (given were {' and '.join(kept)})" if kept else ""
         if report.spec.adjusts_for:
@@ -310,7 +295,10 @@ def not_claimed_of(report: Report) -> list[str]:
                 " where what covariates say of the target is the same, in the form that was fitted "
                 "(curves, categories and products); effects, too, compare such rows"
             )
-        found.append(f"{rows}{given}: batches, families and repeated samples break it.")
+        found.append(
+            f"Rows must be exchangeable for the level to hold{given}: batches, families and "
+            "repeated samples break it."
+        )
     return found
 
 
@@ -319,50 +307,25 @@ def not_claimed_of(report: Report) -> list[str]:
 LIBRARIES = ("numpy", "scikit-learn", "numcodecs", "google-crc32c")
 
 
-def commands_of(report: Report) -> list[str]:
-    """Return what to paste into a shell to repeat a run."""
-    store, run = quote(str(report.store.place)), quote(str(report.ledger.run.absolute()))
-    again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
-    given = " ".join(
-        [f"--iterations {report.reading.n_iterations}", f"--memory-mb {report.status.memory_mb}"]
-        + [f"--target {quote(report.manifest.target_name)}"] * (report.spec.target != OWN)
-    )
-    return [
-        f"srs-ooc run {store} --out {again} {given} {_options(report)[0]}",
-        f"srs-ooc features {run} --selected --csv",
+def _repeated(report: Report, files: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Return what to paste into a shell to repeat a run, and what the commands do not say."""
+    manifest = report.manifest
+    said = [f"--iterations {report.reading.n_iterations}"]
+    said.append(f"--memory-mb {report.status.memory_mb}")
+    if report.spec.target != OWN:
+        said.append(f"--target {quote(manifest.target_name)}")
+    table = manifest.source.get("name")
+    inferred = ", ".join(f"{what}: {found}" for what, found in manifest.inferred.items() if found)
+    notes = [
+        f"The store was made of {f'the table {table}' if table else 'a table in memory'}"
+        f"{inferred and f' ({inferred})'}. A store made of the same table with the same options "
+        "has the same fingerprint."
     ]
-
-
-def notes_of(report: Report) -> list[str]:
-    """Return what the commands do not say."""
-    name = report.manifest.source.get("name")
-    table = f"the table {name}" if name else "a table in memory"
-    inferred = report.manifest.inferred.items()
-    found = ", ".join(f"{name}: {value}" for name, value in inferred if value)
-    same = " A store made of the same table with the same options has the same fingerprint."
-    made = f"The store was made of {table}" + (f" ({found})." if found else ".")
-    return [made + same, *_options(report)[1]]
-
-
-def fingerprints_of(report: Report) -> dict[str, str]:
-    """Return what tells whether store, files and table are the same, by name."""
-    found = {"store": report.store.fingerprint}
-    found |= {"target": report.spec.target} if report.spec.target != OWN else {}
-    found |= {flag.lstrip("-"): text for flag, text in _files(report).items()}
-    if isinstance(crc32 := report.manifest.source.get("crc32"), int):
-        found["table (CRC-32)"] = f"{crc32:08x}"
-    return found
-
-
-def _options(report: Report) -> tuple[str, list[str]]:
-    """Return the settled options as the command line takes them, and what they do not say."""
-    said, notes = [], []
-    kinds = {name: option.kind for name, option in declared().items()}
+    options = declared()
     for name, value in report.spec.values().items():
-        flag = f"--{flag_of(name)}"
         if value is None:
             continue
-        kind = kinds[name]
+        flag, kind = f"--{flag_of(name)}", options[name].kind
         if isinstance(kind, WordOrFile) and value not in kind.words:
             said.append(f"{flag} FILE")
             notes.append(f"{flag} names a file: {value}.")
@@ -370,21 +333,18 @@ def _options(report: Report) -> tuple[str, list[str]]:
             said.append(flag if value else f"--no-{flag[2:]}")
         else:
             said.append(f"{flag} {quote(str(value))}")
-    for flag, found in _files(report).items():
-        said.append(f"{flag} FILE")
-        notes.append(f"{flag} names {found}.")
-    return " ".join(said), notes
+    said += [f"{flag} FILE" for flag in files]
+    notes += [f"{flag} names {found}." for flag, found in files.items()]
+    store, run = quote(str(report.store.place)), quote(str(report.ledger.run.absolute()))
+    again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
+    commands = [
+        f"srs-ooc run {store} --out {again} {' '.join(said)}",
+        f"srs-ooc features {run} --selected --csv",
+    ]
+    return commands, notes
 
 
-def _files(report: Report) -> dict[str, str]:
-    """Return the options that named files, and what was in them."""
-    spec = report.spec
-    given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
-    nothing = ("none", "all", digest(report.store.target_rows(), "rows"))
-    return {flag: text for flag, text in given.items() if text not in nothing}
-
-
-def versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     """Return the versions that write a report, by name."""
     found = {"srs-ooc": __version__, "Python": platform.python_version()}
     for library in LIBRARIES:
@@ -397,16 +357,31 @@ def versions() -> dict[str, str]:
 
 def words_of(report: Report) -> dict[str, Any]:
     """Return all that a report says in words, by what it is."""
+    spec, status, source = report.spec, report.status, report.manifest.source
+    nothing = ("none", "all", digest(report.store.target_rows(), "rows"))
+    given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
+    files = {flag: text for flag, text in given.items() if text not in nothing}
+    fingerprints = {"store": report.store.fingerprint}
+    fingerprints |= {"target": spec.target} if spec.target != OWN else {}
+    fingerprints |= {flag.lstrip("-"): text for flag, text in files.items()}
+    if isinstance(crc32 := source.get("crc32"), int):
+        fingerprints["table (CRC-32)"] = f"{crc32:08x}"
+    commands, notes = _repeated(report, files)
     return {
         "question": question_of(report),
         "answers": answers_of(report),
-        "course": course_of(report),
+        "course": (
+            f"Method {spec.run.method} searched {report.task.n_rows:,} rows of "
+            f"{source.get('name') or report.store.place.name}, {spec.subspace_size:,} "
+            f"features at a time, {report.reading.n_iterations:,} times. The run is "
+            f"{status.state}: {status.seconds:.1f} s of work; memory: {status.memory}."
+        ),
         "not_claimed": not_claimed_of(report),
         "cautions": cautions_of(report),
-        "commands": commands_of(report),
-        "notes": notes_of(report),
-        "versions": versions(),
-        "fingerprints": fingerprints_of(report),
+        "commands": commands,
+        "notes": notes,
+        "versions": _versions(),
+        "fingerprints": fingerprints,
     }
 
 
@@ -459,36 +434,31 @@ def markdown_of(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield from (f"# {_escaped(report.name)}", "")
-    yield _escaped(question_of(report))
+    words = words_of(report)
+    yield from (f"# {_escaped(report.name)}", "", _escaped(words["question"]))
     for title, sentences in (
-        *answers_of(report).items(),
-        ("What is not claimed", not_claimed_of(report)),
-        ("Warnings", [f"{title}. {text}" for title, text in cautions_of(report)]),
+        *words["answers"].items(),
+        ("What is not claimed", words["not_claimed"]),
+        ("Warnings", [f"{title}. {text}" for title, text in words["cautions"]]),
     ):
         if sentences:
             yield from ("", f"## {title}", "", *(f"- {_escaped(s)}" for s in sentences))
-    yield from ("", "## Features", "", *_table(report.records))
+    records = report.records
+    yield from ("", "## Features", "", f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS))
+    for record in records[:LISTED_IN_TEXT]:
+        yield f"| {' | '.join(_escaped(cell_text(getattr(record, name))) for name in _COLUMNS)} |"
+    if len(records) > LISTED_IN_TEXT:
+        yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
     if (curve := report.held_out) is not None:
         yield from ("", "## Accuracy on rows held out", "", "| features | score | error |")
         yield "|---|---|---|"
         scored = zip(curve.sizes, rounded(curve.means), rounded(curve.errors), strict=True)
         yield from (f"| {size} | {score} | {error} |" for size, score, error in scored)
-    yield from ("", "## Time and memory", "")
-    yield _escaped(course_of(report))
-    yield from ("", "## How to repeat it", "", "```", *map(visible, commands_of(report)), "```")
-    yield from ("", *(f"- {_escaped(note)}" for note in notes_of(report)))
-    known = versions() | fingerprints_of(report)
+    yield from ("", "## Time and memory", "", _escaped(words["course"]))
+    yield from ("", "## How to repeat it", "", "```", *map(visible, words["commands"]), "```")
+    yield from ("", *(f"- {_escaped(note)}" for note in words["notes"]))
+    known = words["versions"] | words["fingerprints"]
     yield from (f"- {_escaped(name)}: {_escaped(value)}" for name, value in known.items())
-
-
-def _table(records: list[FeatureRecord]) -> Iterator[str]:
-    yield f"| {' | '.join(_COLUMNS)} |"
-    yield "|" + "---|" * len(_COLUMNS)
-    for record in records[:LISTED_IN_TEXT]:
-        yield f"| {' | '.join(_escaped(cell_text(getattr(record, name))) for name in _COLUMNS)} |"
-    if len(records) > LISTED_IN_TEXT:
-        yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
 
 
 def _escaped(text: str) -> str:

@@ -11,6 +11,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.evidence.effects import Measure
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.runs.feature_tests import NOBODY
+from srs_ooc.runs.halves import HalvesRecord
 from srs_ooc.runs.verdict import TABLE, Verdict
 
 # What the final verdict of a run says, in words.
@@ -85,8 +86,8 @@ def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
         "passes_alone": bool(row["p_value"] <= verdict.facts["marginal_cutoff"]),
         "beside": [other for other in row["beside"].tolist() if other != NOBODY],
         "inflation": verdict.facts.get("lambda"),
+        "censoring_p": verdict.facts.get("censored_by", {}).get(str(feature)),
     }
-    found["censoring_p"] = verdict.facts.get("censored_by", {}).get(str(feature))
     if found["effect"] is not None:
         level, k = divmod(int(row["toward"]), len(classes))
         name = verdict.levels.get(feature, f"no. {level + 1}")
@@ -129,21 +130,17 @@ def explain(record: "FeatureRecord", level: str, names: list[str], *, is_out: bo
     is_alone = f"is{'' if alone else ' not'} marginally significant (p = {record.p_value:.2g}"
     tested = f" It {is_alone}{alone and f', it {alone}'})."
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
-    return f"{is_in}, {smallest}; {level} asked).{shows}{tested}{_effect_text(record)}{more}"
-
-
-def _effect_text(record: "FeatureRecord") -> str:
-    """Say which way a feature differs, and by how much."""
-    if record.effect is None:
-        return ""
-    neutral = next(one.neutral for one in Measure if one.title == record.measure)
-    low, high = (np.nan if end is None else end for end in (record.low, record.high))
-    way = "no direction" if low < neutral < high else record.direction or "no difference"
-    said = f"{way}: {size_text(vars(record))}"
-    p, differs = record.censoring_p, ""
-    if p is not None:
-        differs = f" Censoring differs, too (p = {p:.2g}): look why rows were lost."
-    return f" Alone, {said}; likely overstated, as the same rows chose it.{differs}"
+    effect = ""
+    if record.effect is not None:
+        neutral = next(one.neutral for one in Measure if one.title == record.measure)
+        low, high = (np.nan if end is None else end for end in (record.low, record.high))
+        way = "no direction" if low < neutral < high else record.direction or "no difference"
+        said = f"{way}: {size_text(vars(record))}"
+        effect = f" Alone, {said}; likely overstated, as the same rows chose it."
+        if record.censoring_p is not None:
+            p = f"{record.censoring_p:.2g}"
+            effect += f" Censoring differs, too (p = {p}): look why rows were lost."
+    return f"{is_in}, {smallest}; {level} asked).{shows}{tested}{effect}{more}"
 
 
 def size_text(fields: dict[str, Any]) -> str:
@@ -224,17 +221,26 @@ class ScoredRecord(FeatureRecord):
 
 
 def record_of(
-    kind: type[FeatureRecord],
-    name: str,
-    rank: int,
-    n_drawn: int,
-    total: float,
-    n_iterations: int,
-    further: dict[str, Any],
+    stored: int,
+    name: Callable[[int], str],
+    drawing: tuple[int, int, float, int],
+    verdict: Verdict | None,
+    halves: HalvesRecord | None,
+    kind: type[FeatureRecord] = FeatureRecord,
+    **further: Any,
 ) -> FeatureRecord:
-    """Return the line of a feature of ``total`` MDI, with further fields."""
+    """Return the line of a stored feature: what its draws, the verdict and the halves say of it.
+
+    ``drawing`` is its rank, how often it was drawn, its MDI, and of how many iterations.
+    """
+    rank, n_drawn, total, n_iterations = drawing
+    said = {} if verdict is None else fields_of(verdict, stored)
+    if said:
+        said["beside"] = " and ".join(map(name, said["beside"])) or None
+    if halves is not None:
+        said["halves"] = halves.share(stored)
     fields: dict[str, Any] = {
-        "name": name,
+        "name": name(stored),
         "rank": rank,
         "selected": False,
         "kept": False,
@@ -242,7 +248,7 @@ def record_of(
         "importance_ensemble": total / n_iterations if n_drawn else None,
         "n_drawn": n_drawn,
     }
-    return kind(**fields | further)
+    return kind(**fields | said | further)
 
 
 class PartReader:

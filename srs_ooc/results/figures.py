@@ -169,8 +169,7 @@ def draw_discoveries(ax: Any, report: Report) -> None:
     if comes_last:
         _draw_leading(ax, report, iterations)
     else:
-        found = [point.found for point in points]
-        ax.step(iterations, found, where="post", color=BLUE)
+        ax.step(iterations, [point.found for point in points], where="post", color=BLUE)
         ax.set_ylabel("features found")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("iterations")

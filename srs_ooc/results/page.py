@@ -114,43 +114,40 @@ def page_of(report: Report) -> str:
     )
     environment.filters["seen"] = lambda text: visible(str(text))
     environment.filters["number"] = lambda value: visible(cell_text(value, digits=3))
-    environment.filters["commands"] = _with_commands
+    # Parts of a text with their numbers: the odd ones, between backticks, are commands.
+    environment.filters["commands"] = lambda text: enumerate(visible(text).split("`"))
     template = environment.from_string(_text("template.html"))
     style = _text("uPlot.min.css") + _text("style.css")
     script = _text("uPlot.iife.min.js") + _text("script.js")
+    of_style, of_script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
     columns = _columns(report.records)
     figures = [(name, *_caption(report, name), image_of(report, name)) for name in _drawn(report)]
-    text: str = template.render(
-        report=report,
-        **words_of(report),
-        style=style,
-        script=script,
-        policy=_policy(style, script),
-        first=[those for those in figures if those[0] in _ON_TOP],
-        figures=[those for those in figures if those[0] not in _ON_TOP],
-        columns=columns,
-        rows=report.records[:PLAIN_ROWS],
-        data=_data(report, columns),
-        version=__version__,
-        licence=_text("uPlot.LICENSE"),
+    return str(
+        template.render(
+            report=report,
+            **words_of(report),
+            style=style,
+            script=script,
+            policy=(
+                f"default-src 'none'; img-src data:; style-src 'sha256-{of_style}'; "
+                f"script-src 'sha256-{of_script}'; base-uri 'none'; form-action 'none'"
+            ),
+            first=[those for those in figures if those[0] in _ON_TOP],
+            figures=[those for those in figures if those[0] not in _ON_TOP],
+            columns=columns,
+            rows=report.records[:PLAIN_ROWS],
+            data=_data(report, columns),
+            version=__version__,
+            licence=_text("uPlot.LICENSE"),
+        )
     )
-    return text
 
 
 def _text(name: str) -> str:
     return (files("srs_ooc.results") / "page_files" / name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Return the policy of a page with this style and script, and nothing else."""
-    style_hash, script_hash = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    )
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; "
-        f"script-src 'sha256-{script_hash}'; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _caption(report: Report, name: str) -> tuple[str, str]:
@@ -189,12 +186,6 @@ def _columns(records: list[FeatureRecord]) -> dict[str, str]:
     if "direction" in found:  # says that, too
         found.pop("differs_in", None)
     return found
-
-
-def _with_commands(text: str) -> list[tuple[bool, str]]:
-    """Return a text in parts: whether each is a command, which stands between backticks."""
-    parts = visible(text).split("`")
-    return [(i % 2 == 1, part) for i, part in enumerate(parts)]
 
 
 def _data(report: Report, columns: dict[str, str]) -> str:

@@ -23,13 +23,12 @@ from srs_ooc.results.feature_record import (
     PartReader,
     ScoredRecord,
     explain,
-    fields_of,
     lambda_cautions,
     none_if_nan,
     record_of,
 )
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.halves import HalvesRecord, halves_of
+from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.spec import RunSpec
@@ -229,7 +228,7 @@ class Ranking:
             places = np.flatnonzero(wanted)
             entered = self._entered(batch[places], by_feature)
             for place, when in zip(places.tolist(), entered.tolist(), strict=True):
-                yield self._record(rank + place + 1, int(batch[place]), when or None)
+                yield self.record(rank + place + 1, int(batch[place]), when or None)
             rank += len(batch)
             if is_wanted is not None and not (n_left := n_left - len(places)):
                 return
@@ -243,17 +242,13 @@ class Ranking:
         is_in = self.kept.features[places] == features
         return np.where(is_in, self.kept.entered[places], np.uint32(0))
 
-    def record(self, rank: int, stored: int) -> FeatureRecord:
-        """Return the line of one stored feature, whose rank is known."""
-        place = np.flatnonzero(self.kept.features == stored)
-        return self._record(rank, stored, int(self.kept.entered[place[0]]) if len(place) else None)
-
-    def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
+    def record(self, rank: int, stored: int, entered: int | None = None) -> FeatureRecord:
+        """Return the line of one stored feature, whose rank and entrance into F are known."""
         n_drawn = int(self.tally.n_drawn[stored])
         total = int(self.tally.importance[stored]) / self._unit
-        further = _judged(self.verdict, self.halves, stored, self.name)
+        further: dict[str, Any] = {}
         if entered is not None:
-            further |= {"selected": True, "kept": True, "entered": entered}
+            further = {"selected": True, "kept": True, "entered": entered}
         if self._has_probe and n_drawn:
             further["p_better"] = int(self.tally.n_better[stored]) / n_drawn
         if self._scores is not None:
@@ -261,8 +256,8 @@ class Ranking:
             further["score"] = none_if_nan(score[0])
             if error is not None:
                 further["standard_error"] = none_if_nan(error[0])
-        name = self.name(stored)
-        return record_of(self.record_type, name, rank, n_drawn, total, self.n_iterations, further)
+        drawing, judged = (rank, n_drawn, total, self.n_iterations), (self.verdict, self.halves)
+        return record_of(stored, self.name, drawing, *judged, self.record_type, **further)
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -308,10 +303,6 @@ class Ranking:
     def name(self, stored: int) -> str:
         """Return the name of a stored feature."""
         return self._names[int(self.positions[stored])]
-
-    def importance(self, stored: int) -> float:
-        """Return a feature's importance, -1 where never drawn."""
-        return float(self.importances(slice(stored, stored + 1))[0])
 
 
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
@@ -454,12 +445,17 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
     verdict, names = Verdict.of(ledger), kept_names(ledger)
     if verdict is None:
         return None
-    features = verdict.order[: len(names)]
+    features = verdict.order[: len(names)].astype(np.int64)
     n_drawn, importance = np.zeros(len(features), np.uint32), np.zeros(len(features), np.int64)
+    pages = features // PAGE_ITEMS
 
-    def take(saved: Saved) -> None:
-        _take_items(saved, "n_drawn", features.astype(np.int64), n_drawn)
-        _take_items(saved, "importance", features.astype(np.int64), importance)
+    def take(saved: Saved) -> None:  # of large arrays, from the pages they are on
+        for what, out in (("n_drawn", n_drawn), ("importance", importance)):
+            for page in np.unique(pages).tolist():
+                first = page * PAGE_ITEMS
+                held = np.zeros(min(PAGE_ITEMS, saved.length(what) - first), out.dtype)
+                saved.fill(what, held, page)
+                out[pages == page] = held[features[pages == page] - first]
 
     n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
     unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
@@ -471,19 +467,9 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
 
     records = []
     for rank, (stored, drawn, total) in enumerate(found, 1):
-        drawing, further = (rank, drawn, total), _judged(verdict, halves, stored, name)
-        records.append(record_of(FeatureRecord, name(stored), *drawing, n_iterations, further))
+        drawing = rank, drawn, total, n_iterations
+        records.append(record_of(stored, name, drawing, verdict, halves))
     return records
-
-
-def _judged(
-    verdict: Verdict | None, halves: HalvesRecord | None, stored: int, name: Callable[[int], str]
-) -> dict[str, Any]:
-    """Return what verdict and halves say of a feature; by name those beside which it shows."""
-    said = {} if verdict is None else fields_of(verdict, stored)
-    if said:
-        said["beside"] = " and ".join(map(name, said["beside"])) or None
-    return said if halves is None else said | {"halves": halves.share(stored)}
 
 
 def kept_reason(ledger: Run, name: str, missing: str) -> str:
@@ -502,23 +488,11 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
             shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]
-            excluded = ledger.input("excluded", "<u4")
-            is_out = excluded is not None and stored in excluded
-            return explain(record, ledger.spec.fdr, shown, is_out=is_out)
+            return explain(record, ledger.spec.fdr, shown, is_out=False)  # it was drawn
     raise RunError(
         f"{missing} --why without a store knows only the features that the verdict put first: "
         "`srs-ooc features RUN` shows them."
     )
-
-
-def _take_items(saved: Saved, name: str, items: Ints, out: NDArray[Any]) -> None:
-    """Take some items of a large array from the pages they are on."""
-    length, pages = saved.length(name), items // PAGE_ITEMS
-    for page in np.unique(pages).tolist():
-        first = page * PAGE_ITEMS
-        held = np.zeros(min(PAGE_ITEMS, length - first), out.dtype)
-        saved.fill(name, held, page)
-        out[pages == page] = held[items[pages == page] - first]
 
 
 # Two runs side by side: what both select, how alike their rankings are, and what differs.
@@ -579,7 +553,8 @@ def compare(
     RunError, StoreError, BudgetError
         If a run or its store cannot be read, or not under the cap.
     """
-    specs = [ledger.spec for ledger in ledgers]
+    sides = [ledger.spec.to_json() for ledger in ledgers]
+    values = {n: [side.get(n) for side in sides] for n in dict.fromkeys([*sides[0], *sides[1]])}
     first, second = (
         _named(ledger, store, cap_nbytes) for ledger, store in zip(ledgers, stores, strict=True)
     )
@@ -587,8 +562,8 @@ def compare(
     both, either = selected[0] & selected[1], selected[0] | selected[1]
     ranked = sorted(ranks[0].keys() & ranks[1].keys())
     return Comparison(
-        specs[0].store == specs[1].store,
-        _differences(*specs),
+        ledgers[0].spec.store == ledgers[1].spec.store,
+        {name: pair for name, pair in values.items() if pair[0] != pair[1]},
         [first[0], second[0]],
         list(map(len, selected)),
         len(both),
@@ -611,13 +586,6 @@ def _named(
     ranks = {ranking.name(int(stored)): rank + 1 for rank, stored in enumerate(first)}
     names = {ranking.name(int(stored)) for stored in selected}
     return ranking.n_iterations, ranking.is_provisional, names, ranks
-
-
-def _differences(first: RunSpec, second: RunSpec) -> dict[str, list[Any]]:
-    sides = [spec.to_json() for spec in (first, second)]
-    names = list(dict.fromkeys([*sides[0], *sides[1]]))
-    values = {name: [side.get(name) for side in sides] for name in names}
-    return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
 
 
 def _best(only: set[str], ranks: dict[str, int]) -> list[str]:
@@ -657,11 +625,3 @@ def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes:
     budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
     budget.check()
     return budget.free_nbytes
-
-
-def report_nbytes(n_listed: int, *, draws: bool) -> int:
-    """Return what a report takes beside the ranking, in bytes.
-
-    Of the store; for each feature its line, plot and text; the libraries that draw and make pages.
-    """
-    return 10 * MB + 4000 * n_listed + 60 * MB * draws

@@ -22,7 +22,7 @@ from srs_ooc.evidence.rank_tests import expected_beside, strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.pair_record import Pair, pairs_of
-from srs_ooc.results.ranking import Ranking, report_nbytes
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
@@ -82,7 +82,8 @@ class Report:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
         self.spec, self.status = ledger.spec, status_of(ledger)
         n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
-        beside = report_nbytes(n_listed, draws=draws)
+        # Of the store; each feature's line, plot and text; libraries that draw and make pages.
+        beside = 10 * MB + 4000 * n_listed + 60 * MB * draws
         self.reading = Ranking(ledger, store, cap_nbytes, beside)
         self.inputs = ledger.inputs
 
@@ -439,34 +440,27 @@ def history_of(ledger: Run, reading: Ranking) -> list[Point]:
         )
 
     if not spec.concludes:
-        return [point(i, size, None, None) for i, size in _entered(reading).items()]
+        at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
+        places = _spaced(len(at), POINTS - 2)
+        grew = zip(at[places].tolist(), np.cumsum(entered)[places].tolist(), strict=True)
+        sizes = {0: 0} | dict(grew) | {reading.n_iterations: reading.kept.n}
+        return [point(i, size, None, None) for i, size in sizes.items()]
     points: list[Point] = []
     before = None
-    for iterations, led in _led(ledger, reading, key_of(spec.run.seed, Purpose.RANK_TIE)).items():
+    led_at: dict[int, Uints32] = {}
+    if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
+        led_at = dict(zip(kept["iterations"].tolist(), kept["features"], strict=True))
+    if n := reading.n_iterations:
+        tie = key_of(spec.run.seed, Purpose.RANK_TIE)
+        led_at[n] = best_features(reading.tally, LEADING, tie)
+    for iterations, led in led_at.items():
+        if iterations > n:  # of a run that goes on
+            continue
         n_selected = None if verdict is None else int(np.isin(led, verdict.selected()).sum())
         stayed = None if before is None else int(np.isin(led, before).sum())
         points.append(point(iterations, n_selected, len(led), stayed))
         before = led
     return points
-
-
-def _entered(reading: Ranking) -> dict[int, int]:
-    """Return the size of F whenever it grew, and in the end, by iterations."""
-    at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
-    places = _spaced(len(at), POINTS - 2)
-    sizes = dict(zip(at[places].tolist(), np.cumsum(entered)[places].tolist(), strict=True))
-    return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
-
-
-def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, Uints32]:
-    """Return the features that led, by iterations: at the points that were kept and in the end."""
-    led: dict[int, Uints32] = {}
-    if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
-        led = dict(zip(kept["iterations"].tolist(), kept["features"], strict=True))
-    if reading.n_iterations:
-        led[reading.n_iterations] = best_features(reading.tally, LEADING, key)
-    # of a run that goes on there may be later ones
-    return {i: first for i, first in led.items() if i <= reading.n_iterations}
 
 
 # Effects, on one scale, beside p-values.
@@ -554,9 +548,8 @@ def ends_of(report: Report, features: Integers) -> list[Ends]:
             found[place] = [text[:_LONGEST] for text in texts[:MOST_BINS]]
     numbers = np.array([i for i, ends in enumerate(found) if ends is None], np.int64)
     places = numbers[np.argsort(first[numbers], kind="stable")]
-    stored = first[places].astype(np.int64)
     with report.store.unchanged():
-        for i, lows, highs in report.store.code_ranges(stored):
+        for i, lows, highs in report.store.code_ranges(first[places].astype(np.int64)):
             if np.isfinite(lows).any():
                 low, high = float(np.nanmin(lows)), float(np.nanmax(highs))
                 found[int(places[i])] = [float(f"{low:.4g}"), float(f"{high:.4g}")]

@@ -23,7 +23,7 @@ from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.ledger import COMMITS
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
-from srs_ooc.store.opening import open_store
+from srs_ooc.store.opening import open_store, store_of
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
@@ -41,12 +41,11 @@ _VERDICT_COLUMNS = (
 
 def _facts(status: Status) -> str:
     run = status.parts["run"]
-    q = run["subspace_size"]
     facts = {
         "state": status.state,
         "iterations": f"{status.iterations} of {status.iterations_asked}",
         "selected": counted(status.n_selected, "feature"),
-        "run": f"method {run['method']}, judge {run['judge']}, q {q}, seed {run['seed']}",
+        "run": "method {method}, judge {judge}, q {subspace_size}, seed {seed}".format(**run),
         "memory": status.memory,
         "time": f"{status.seconds:.1f} s of work",
         "store": status.store,
@@ -213,8 +212,7 @@ class Result:
 
         with python_spelling(), self._report(draws=False) as report:
             checked(kind=kind)
-            store = other if isinstance(other, Store) else open_store(place_of(other))
-            return frame_of(kind, AssessedRecord, assess(report, store))
+            return frame_of(kind, AssessedRecord, assess(report, store_of(other)))
 
     def panel_scores(self, other: Any, kind: str = "pandas", *, memory_mb: int = READING_MB) -> Any:
         """Return how well a forest on the selected features predicts another store.
@@ -244,8 +242,7 @@ class Result:
 
         with python_spelling(), growth_counted(), self._report(draws=False) as report:
             checked(kind=kind)
-            store = other if isinstance(other, Store) else open_store(place_of(other))
-            check_target(report.store, store)
+            check_target(report.store, store := store_of(other))
             site = FoldContext(report.store, memory_mb, 1, lambda step: True)
             return frame_of(kind, PanelScore, panel_scores(report, store, site))
 
@@ -315,8 +312,7 @@ class Result:
             If the store has no values, the file is there, or the cap is too small.
         """
         from srs_ooc.results.exporting import (
-            check_name,
-            check_one,
+            check_asked,
             export_columns,
             named_positions,
             ranked_positions,
@@ -324,8 +320,7 @@ class Result:
 
         out, cap = Path(path), memory_mb * MB
         with asked_in_python(names=names) as files, self._ledger() as ledger:
-            check_one(top, names)
-            check_name(out)
+            check_asked(top, names, out)
             store = ledger.find_store(self._given)
             if files["names"] is None:
                 wanted = ranked_positions(ledger, self.reading, top)
@@ -380,18 +375,20 @@ class Result:
 
         with python_spelling(), growth_counted():
             checked(kind=kind)
-            table, cap = _table_of(data), memory_mb * MB
+            table, cap = data, memory_mb * MB
+            if isinstance(data, str | Path):  # a store, or a file
+                place = place_of(data)
+                is_store = isinstance(place, Url) or place.is_dir()
+                table = open_store(place) if is_store else place
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
             if load_splits(self.run, model.trees) is None:
                 model.splits.keep(self.run)
         classes = model.classes
         said = model.chosen(shares).tolist()
-        columns: dict[str, list[Any]] = {"row_id": ids}
-        columns["prediction"] = [classes[i] for i in said] if classes else shares[:, 0].tolist()
-        for i, label in enumerate(classes):
-            columns[f"probability_{label}"] = shares[:, i].tolist()
-        return frame_of_columns(kind, columns)
+        predicted = [classes[i] for i in said] if classes else shares[:, 0].tolist()
+        each = {f"probability_{label}": shares[:, i].tolist() for i, label in enumerate(classes)}
+        return frame_of_columns(kind, {"row_id": ids, "prediction": predicted, **each})
 
     def sensitivity(
         self,
@@ -539,15 +536,6 @@ class Result:
 
         with self._ledger() as ledger:
             yield Report(ledger, ledger.find_store(self._given), cap_nbytes, draws=draws)
-
-
-def _table_of(data: Any) -> Any:
-    """Return what a path stands for: a store opened, or the path of a file."""
-    if not isinstance(data, str | Path):
-        return data
-    path = place_of(data)
-    is_store = isinstance(path, Url) or path.is_dir()
-    return open_store(path) if is_store else path
 
 
 def _new_axes() -> Any:

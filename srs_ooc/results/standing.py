@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -92,8 +92,10 @@ def status_of(ledger: Run) -> Status:
     planned = ledger.meta("planned") or {}
     verdict = Verdict.of(ledger)
     facts = {} if verdict is None else verdict.facts
-    halves = _halves(ledger)
-    n_left = 0 if halves is None else halves["asked"] - halves["done"]
+    asked_of_halves, found = halves_asked(ledger), halves_of(ledger)
+    n_each, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
+    n_left = asked_of_halves and asked_of_halves - len(n_each)
+    counts = {"asked": asked_of_halves, "done": len(n_each), "n_selected": n_each}
     return Status(
         state=_state(ledger, is_done=is_done(ledger, asked) and not n_left),
         iterations=progress.iteration,
@@ -113,18 +115,11 @@ def status_of(ledger: Run) -> Status:
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
-        halves=halves,
+        halves=counts | {"agreement": agreement} if asked_of_halves else None,
         is_provisional=spec.concludes and verdict is None,
         inflation={name: facts.get(name) for name in INFLATION},
         target=spec.target,
     )
-
-
-def _halves(ledger: Run) -> dict[str, Any] | None:
-    asked, found = halves_asked(ledger), halves_of(ledger)
-    n_selected, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
-    counts = {"asked": asked, "done": len(n_selected), "n_selected": n_selected}
-    return counts | {"agreement": agreement} if asked else None
 
 
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
@@ -244,8 +239,8 @@ def _run(path: Path, name: str) -> Found:
     except SrsOocError:
         return Found(name, "run", "cannot be read")
     n_selected = None if status.is_provisional or status.ranks_only else status.n_selected
-    found = Found(name, "run", status.state, status.iterations, n_selected, status.store)
-    return replace(found, iterations_asked=status.iterations_asked)
+    counts = {"iterations": status.iterations, "iterations_asked": status.iterations_asked}
+    return Found(name, "run", status.state, store=status.store, n_selected=n_selected, **counts)
 
 
 def _store(path: Path, name: str) -> Found:

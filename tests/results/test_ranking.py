@@ -11,14 +11,12 @@ import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
 from srs_ooc.results.feature_record import (
-    FeatureRecord,
     explain,
     fields_of,
     held_text,
     record_of,
     why_none,
 )
-from srs_ooc.results.ranking import _judged
 from srs_ooc.runs import verdict as run_verdict
 from srs_ooc.runs.feature_tests import NOBODY
 from srs_ooc.runs.verdict import TABLE, Verdict
@@ -53,8 +51,7 @@ def verdict_of(order=(), **given):
 def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    found = _judged(verdict, None, feature, "f{}".format)
-    record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, found)
+    record = record_of(feature, "f{}".format, (rank, n_drawn, 1.0, 9), verdict, None)
     return explain(record, "0.1", [], is_out=is_out)
 
 

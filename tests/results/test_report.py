@@ -19,9 +19,9 @@ from srs_ooc.results.facts import (
     FEW_DRAWS,
     answers_of,
     cautions_of,
-    commands_of,
     json_of,
     markdown_of,
+    words_of,
 )
 from srs_ooc.results.report import Report, bins_of, ends_of, history_of, profiles_of
 from srs_ooc.runs.run import Run
@@ -218,7 +218,7 @@ def test_small_classes_are_named(tmp_path):
 def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with report_of(kind) as report:
-        command = commands_of(report)[0]
+        command = words_of(report)["commands"][0]
     words = shlex.split(command)
     assert words[0] == "srs-ooc"
     assert cli.main(words[1:], prog_name="srs-ooc", standalone_mode=False) in (None, 0)
