@@ -128,14 +128,13 @@ class RemoteStore(Store):
     def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
         self._objects, self.cache = objects, cache
         key = (str(url), manifest.fingerprint, str(cache.path), cache.most_nbytes)
-        mirror = _open.get(key)
-        if mirror is None:
+        if (mirror := _open.get(key)) is None:
             mirror = _open[key] = Mirror(objects, manifest, cache)
         self._mirror, self._has_all = mirror, False
         super().__init__(mirror.path, manifest)
-        self._place = self._url = url
+        self.place = self._url = url
         geometry = Geometry(manifest)
-        self._reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
+        self.reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
 
     @property
     def _borrow(self) -> Borrow:

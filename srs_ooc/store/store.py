@@ -111,14 +111,6 @@ class ColumnStore(Closing):
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
-        self._open(stamps)
-
-    def _files(self) -> list[tuple[Path, int]]:
-        """Return the files of codes, and the bytes of each."""
-        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
-        return [(self.path / chunk_file(index), nbytes) for index in chunks]
-
-    def _open(self, stamps: Ints) -> None:
         addresses, descriptors, found = [], [], np.zeros_like(stamps)
         files = self._files()
         for index, (file, nbytes) in enumerate(files):
@@ -142,6 +134,11 @@ class ColumnStore(Closing):
         if (found != stamps).any():
             self.close()
             raise codes_changed(files[int((found != stamps).argmax())][0])
+
+    def _files(self) -> list[tuple[Path, int]]:
+        """Return the files of codes, and the bytes of each."""
+        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
+        return [(self.path / chunk_file(index), nbytes) for index in chunks]
 
     def _map(self, file: Path, descriptor: int, nbytes: int) -> mmap.mmap:
         try:
@@ -205,11 +202,9 @@ class ColumnStore(Closing):
         int
             How many requests were made; columns less than a page apart share one.
         """
-        manifest = self.manifest
-        column_nbytes = manifest.n_rows * manifest.code_nbytes
-        return _native.advise_files(
-            self._descriptors, features, manifest.chunk_features, column_nbytes
-        )
+        m = self.manifest
+        column_nbytes = m.n_rows * m.code_nbytes
+        return _native.advise_files(self._descriptors, features, m.chunk_features, column_nbytes)
 
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""
@@ -252,6 +247,12 @@ class Store:
 
     Attributes
     ----------
+    n_rows, n_features : int
+        Rows and features of the table.
+    place : Path or Url
+        Where it is: its folder, or its URL, whose ``path`` is what is kept of it here.
+    reading_nbytes : int
+        Memory that reading its columns takes besides the block.
     target_identity : str
         Which target it is seen with: ``own``, or name and digest of one that was added.
     """
@@ -261,9 +262,10 @@ class Store:
         self._own = manifest  # what its files are, where it is seen with another target
         self.target_identity = OWN
         self._beside: dict[str, NDArray[Any]] = {}
-        self._place: Place = path
+        self.n_rows, self.n_features = manifest.n_rows, manifest.n_features
+        self.place: Place = path
         self.stamps = self._codes_now()
-        self._reading_nbytes = 0
+        self.reading_nbytes = 0
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
@@ -341,16 +343,6 @@ class Store:
         self.check_unchanged()
 
     @property
-    def place(self) -> Place:
-        """Where it is: its folder, or its URL, whose ``path`` is what is kept of it here."""
-        return self._place
-
-    @property
-    def reading_nbytes(self) -> int:
-        """Memory that reading its columns takes besides the block."""
-        return self._reading_nbytes
-
-    @property
     def _borrow(self) -> Borrow:
         return local
 
@@ -402,7 +394,7 @@ class Store:
             codes = np.nan_to_num(values, nan=-1).astype(np.int32)
             counts = tuple(np.bincount(codes[codes >= 0], minlength=len(labels)).tolist())
         seen._beside = {"target": codes} if labels else {"target_values": values}
-        seen._reading_nbytes += 8 * self.n_rows
+        seen.reading_nbytes += 8 * self.n_rows
         seen.manifest = replace(
             own,
             task="classification" if labels else "regression",
@@ -439,16 +431,6 @@ class Store:
             is_there = values >= 0 if self.manifest.classes else ~np.isnan(values)
             return None if is_there.all() else np.flatnonzero(is_there).astype(np.int32)
         return None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        return self.manifest.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Features of the table."""
-        return self.manifest.n_features
 
     @cached_property
     def names(self) -> Names:
@@ -567,12 +549,10 @@ class Store:
         """
         categories = self.categories()
         for i, first_row, part in self.values().columns(stored):
-            wrong = categories.wrong_code(int(stored[i]), part)
-            if wrong is not None:
+            if (wrong := categories.wrong_code(int(stored[i]), part)) is not None:
                 at, found = wrong
                 name = self.names[int(self.array("positions")[stored[i]])]
-                row = first_row + at + 1
-                raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
+                raise damaged(self.place, f"feature {name!r}, row {first_row + at + 1}: {found}")
             yield i, first_row, part
 
     def numbers_of(self, stored: Integers) -> Floats:
@@ -615,10 +595,8 @@ class Store:
             for i, lows, highs in self.code_ranges(used):
                 place = slice(first[i], first[i] + counts[i])
                 wanted = codes[place]
-                if wanted[-1] + 1 >= len(lows):
-                    out[place] = np.nan
-                    continue
-                out[place] = midpoints(highs[wanted], lows[wanted + 1])
+                are_there = wanted[-1] + 1 < len(lows)
+                out[place] = midpoints(highs[wanted], lows[wanted + 1]) if are_there else np.nan
         if np.isnan(out).any():
             raise StoreError(
                 f"{self.path}: expected the codes that the trees split on, found fewer in feature "
@@ -734,7 +712,7 @@ class BedStore(Store):
         self.bed = file_of(path, manifest)
         super().__init__(path, manifest)
         lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
-        self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
+        self.reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
 
     def _codes_now(self) -> Ints:
         return np.array([stamp_of(str(self.bed.path))])
