@@ -361,8 +361,7 @@ def censored_scores(censored: Censored, strata: Integers | None = None) -> Ints3
     power where most rows are censored.
     """
     out = np.zeros(len(censored.times))
-    numbers = np.zeros(len(out), np.intp) if strata is None else strata
-    for rows in _each(numbers):
+    for rows in _each(np.zeros(len(out), np.intp) if strata is None else strata):
         part = censored.of_rows(rows)
         out[rows] = part.events - hazards(part, np.ones(len(rows)))
     return even_steps(out)

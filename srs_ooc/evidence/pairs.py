@@ -112,8 +112,7 @@ class Halves:
     def __init__(self, target: RankTarget, rows: Indices, missing_code: int, most: int) -> None:
         label, stratum, wanted = _labels(target)
         key = stratum * wanted.shape[1] + label
-        order = np.argsort(key, kind="stable")
-        self._rows = rows[target.rows[order]].astype(np.int32)
+        self._rows = rows[target.rows[np.argsort(key, kind="stable")]].astype(np.int32)
         self._missing_code = missing_code
         known, sizes = np.unique(key, return_counts=True)
         self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -45,6 +45,7 @@ def json_object(name: str, value: Any) -> str:
     UsageError
         If it is none; ``name`` is the option's.
     """
+    flag = f"--{flag_of(name)}"
     try:
         found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
         if not isinstance(found, Mapping):
@@ -52,7 +53,7 @@ def json_object(name: str, value: Any) -> str:
         return json.dumps(dict(found), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
         raise UsageError(
-            f'--{flag_of(name)}: expected a JSON object such as {{"n_neighbors": 7}}, found '
+            f'{flag}: expected a JSON object such as {{"n_neighbors": 7}}, found '
             f"{str(value)[:80]!r}: {str(error)[:200]}. Names are the estimator's parameters."
         ) from error
 

@@ -132,9 +132,9 @@ class RemoteStore(Store):
             mirror = _open[key] = Mirror(objects, manifest, cache)
         self._mirror, self._has_all = mirror, False
         super().__init__(mirror.path, manifest)
-        self.place = self._url = url
+        self._place = self._url = url
         geometry = Geometry(manifest)
-        self.reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
+        self._reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
 
     @property
     def _borrow(self) -> Borrow:

@@ -247,12 +247,6 @@ class Store:
 
     Attributes
     ----------
-    n_rows, n_features : int
-        Rows and features of the table.
-    place : Path or Url
-        Where it is: its folder, or its URL, whose ``path`` is what is kept of it here.
-    reading_nbytes : int
-        Memory that reading its columns takes besides the block.
     target_identity : str
         Which target it is seen with: ``own``, or name and digest of one that was added.
     """
@@ -262,10 +256,9 @@ class Store:
         self._own = manifest  # what its files are, where it is seen with another target
         self.target_identity = OWN
         self._beside: dict[str, NDArray[Any]] = {}
-        self.n_rows, self.n_features = manifest.n_rows, manifest.n_features
-        self.place: Place = path
+        self._place: Place = path
         self.stamps = self._codes_now()
-        self.reading_nbytes = 0
+        self._reading_nbytes = 0
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
@@ -343,6 +336,16 @@ class Store:
         self.check_unchanged()
 
     @property
+    def place(self) -> Place:
+        """Where it is: its folder, or its URL, whose ``path`` is what is kept of it here."""
+        return self._place
+
+    @property
+    def reading_nbytes(self) -> int:
+        """Memory that reading its columns takes besides the block."""
+        return self._reading_nbytes
+
+    @property
     def _borrow(self) -> Borrow:
         return local
 
@@ -394,7 +397,7 @@ class Store:
             codes = np.nan_to_num(values, nan=-1).astype(np.int32)
             counts = tuple(np.bincount(codes[codes >= 0], minlength=len(labels)).tolist())
         seen._beside = {"target": codes} if labels else {"target_values": values}
-        seen.reading_nbytes += 8 * self.n_rows
+        seen._reading_nbytes += 8 * self.n_rows
         seen.manifest = replace(
             own,
             task="classification" if labels else "regression",
@@ -431,6 +434,16 @@ class Store:
             is_there = values >= 0 if self.manifest.classes else ~np.isnan(values)
             return None if is_there.all() else np.flatnonzero(is_there).astype(np.int32)
         return None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self.manifest.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Features of the table."""
+        return self.manifest.n_features
 
     @cached_property
     def names(self) -> Names:
@@ -712,7 +725,7 @@ class BedStore(Store):
         self.bed = file_of(path, manifest)
         super().__init__(path, manifest)
         lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
-        self.reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
+        self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
 
     def _codes_now(self) -> Ints:
         return np.array([stamp_of(str(self.bed.path))])
