@@ -246,8 +246,7 @@ def _check_guesses(work: _Work, course: list[Subspace]) -> None:
     guesses: dict[int, tuple[int, Subspace]] = {}
     for subspace in course:
         work.learn()
-        now = work.iteration
-        if now in guesses:
+        if (now := work.iteration) in guesses:
             version, guess = guesses.pop(now)
             if version == work.sampler.version(now):
                 assert _same([guess], [subspace]), f"version: iteration {now} changed under one"
@@ -605,8 +604,13 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
     promised = np.broadcast_to(table.narrow, len(columns))
     assert kept[promised].all(), "narrow: float32 does not hold every value"
     texts = pool.texts()
-    for position, column in enumerate(columns):
-        _check_column(position, whole[position], column, texts if is_text[position] else None)
+    for position, (values, column) in enumerate(zip(whole, columns, strict=True)):
+        if is_text[position]:
+            cells = [None if np.isnan(value) else texts[int(value)].decode() for value in values]
+            assert cells == list(column), f"read: column {position}: {cells}"
+        else:
+            right = np.array_equal(values, np.array(column, np.float64), equal_nan=True)
+            assert right, f"read: column {position}: {values.tolist()}"
     wanted = [[0], [n_lines - 1], list(range(1, n_lines))]
     if not table.by_rows:  # rows are read from first to last, columns in any order
         wanted += [list(range(n_lines))[::-1], list(range(0, n_lines, 2))]
@@ -615,17 +619,6 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
         same = np.array_equal(part, everything[positions], equal_nan=True)
         assert same, f"read: {positions} differ from what reading all gave"
     assert pool.texts() == texts, "read: reading again numbered other texts"
-
-
-def _check_column(
-    position: int, values: Floats, column: Sequence[Any], texts: list[bytes] | None
-) -> None:
-    if texts is None:
-        right = np.array_equal(values, np.array(column, np.float64), equal_nan=True)
-        assert right, f"read: column {position}: {values.tolist()}"
-        return
-    cells = [None if np.isnan(value) else texts[int(value)].decode() for value in values]
-    assert cells == list(column), f"read: column {position}: {cells}"
 
 
 Fit = Callable[[Iteration], Outcome]
@@ -659,8 +652,7 @@ def check_executor(make: Callable[[Fit], Executor], n_iterations: int = 40) -> N
     try:
         _check_outcomes(executor, n_iterations)
         _check_speculation(executor, n_iterations)
-        dropped = executor.submit(_iteration(10**6, 0))
-        dropped.cancel()
+        executor.submit(_iteration(10**6, 0)).cancel()
     finally:
         executor.close()
     executor.close()

@@ -66,10 +66,7 @@ def peak_resident_nbytes() -> int:
 
     A largest size from before growth began to count says nothing of it: then the growth now.
     """
-    start, peak = _start.get(), _peak_resident()
-    if start is None:
-        return peak
-    before, peak_before = start
+    (before, peak_before), peak = _start.get() or (0, 0), _peak_resident()
     return resident_nbytes() if peak <= peak_before else peak - before
 
 

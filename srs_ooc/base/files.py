@@ -98,7 +98,11 @@ def published_folder(target: Path, *, replaces: bool = False) -> Iterator[Path]:
         If ``target`` was replaced, but what was there cannot be removed.
     """
     scratch = _scratch_of(target, replaces=replaces)
-    _refuse_foreign(scratch)
+    # Nothing that this module did not make lies in the scratch folder's place.
+    if scratch.is_symlink():
+        raise FileExistsError(f"{scratch} is a link, where a scratch folder has to be")
+    if scratch.is_dir() and any(scratch.iterdir()) and not (scratch / MARKER).exists():
+        raise FileExistsError(f"{scratch} holds files of somebody else's; move it away")
     scratch.mkdir(exist_ok=True)
     with _held(scratch, target, os.O_RDONLY, replaces=replaces):
         (scratch / MARKER).touch()
@@ -129,8 +133,7 @@ def _exchange(scratch: Path, target: Path) -> None:
         paths = os.fsencode(scratch), os.fsencode(target)
         if rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0:
             return
-        number = ctypes.get_errno()
-        if number not in _CANNOT_EXCHANGE:
+        if (number := ctypes.get_errno()) not in _CANNOT_EXCHANGE:
             raise OSError(number, os.strerror(number), str(target))
     aside = scratch.with_name(scratch.name + ".replaced")
     target.rename(aside)
@@ -199,14 +202,6 @@ def published_file(target: Path, *, replaces: bool = False) -> Iterator[Path]:
     sync_path(target.parent)
 
 
-def _refuse_foreign(scratch: Path) -> None:
-    """Refuse a folder in the scratch folder's place that this module did not make."""
-    if scratch.is_symlink():
-        raise FileExistsError(f"{scratch} is a link, where a scratch folder has to be")
-    if scratch.is_dir() and any(scratch.iterdir()) and not (scratch / MARKER).exists():
-        raise FileExistsError(f"{scratch} holds files of somebody else's; move it away")
-
-
 def _scratch_of(target: Path, *, replaces: bool = False) -> Path:
     if target.exists() and not replaces:
         raise FileExistsError(f"{target} exists")
@@ -216,8 +211,7 @@ def _scratch_of(target: Path, *, replaces: bool = False) -> Path:
 @contextmanager
 def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) -> Iterator[int]:
     """Hold the lock of ``scratch`` during the block, and remove it if the block fails."""
-    lock = try_lock(scratch, flags=flags)
-    if lock is None:
+    if (lock := try_lock(scratch, flags=flags)) is None:
         raise FileExistsError(f"{target} is being written by another process; wait for it")
     try:
         # Whoever held the lock before may have renamed or removed what was opened here.
@@ -297,8 +291,7 @@ def recently(most: int) -> Kept[Key, Value]:
     lock = Lock()
 
     def get(key: Key, make: Callable[[], Value]) -> Value:
-        found = kept.get(key)
-        if found is not None:
+        if (found := kept.get(key)) is not None:
             return found
         made = make()
         with lock:

@@ -73,13 +73,11 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     if kind == "records":
         return [dict(vars(record)) for record in records]
     made = library(kind, "kind", _REMEDY)
-    names = [field.name for field in fields(record_type)]
-    columns: list[list[Any]] = [[] for _ in names]
+    filled: dict[str, list[Any]] = {field.name: [] for field in fields(record_type)}
     for record in records:
-        for column, value in zip(columns, vars(record).values(), strict=True):
-            column.append(value)
+        for name, value in vars(record).items():
+            filled[name].append(value)
     types = _types(record_type)
-    filled = dict(zip(names, columns, strict=True))
     if kind == "polars":
         schema = {name: getattr(made, _POLARS[of]) for name, (of, _) in types.items()}
         return made.DataFrame(filled, schema=schema)
@@ -154,6 +152,4 @@ def _validity(missing: Bools) -> Any:
     """Return the bits of what is there, the lowest first; None if all is."""
     import pyarrow as pa
 
-    if not missing.any():
-        return None
-    return pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None

@@ -52,8 +52,7 @@ def place_of(place: str | Path | Url) -> Place:
     """
     if isinstance(place, Url):
         return place
-    found = _URL.match(str(place))
-    if found is None:
+    if (found := _URL.match(str(place))) is None:
         return Path(place)
     scheme = found[1].lower()
     url = f"{scheme}://{str(place)[found.end() :].rstrip('/')}"

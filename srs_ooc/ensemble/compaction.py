@@ -8,7 +8,7 @@ target.
 import hashlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -252,9 +252,9 @@ def nest(
     features: Uints32,
     selected: Uints32,
     key: int,
-    keep_going: Callable[[int, int], bool],
+    watch: Watch,
 ) -> tuple[Uints32, Uints32] | None:
-    """Return nested sets of candidates; None if ``keep_going(done, total)`` says no.
+    """Return nested sets of candidates; None if ``watch`` says no.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def nest(
         The candidates, the most important first, and those of them that the run selected.
     key : int
         64-bit key of the stage.
-    keep_going : callable
+    watch : callable
         Told how many trees are done, of how many.
 
     Returns
@@ -280,7 +280,10 @@ def nest(
     stage = Elimination(first, key, NESTING, most, fewest=2)
     with parts.closing_executor(0, most) as executor:
         engine = Engine(stage, executor, None, seed=key, round_size=TREES)
-        engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
+        engine.advance(
+            stage.n_trees,
+            lambda: watch(Step("nesting", engine.iteration, stage.n_trees, unit="trees")),
+        )
     if not stage.is_over:
         return None
     # Selected representatives, other selected ones by importance, the rest.
@@ -539,11 +542,7 @@ def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
     extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
     key = key_of(spec.run.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
-
-        def keep_going(done: int, total: int) -> bool:
-            return site.watch(Step("nesting", done, total, unit="trees"))
-
-        nested = nest(parts, features, selected, key, keep_going)
+        nested = nest(parts, features, selected, key, site.watch)
     if nested is None:
         return None
     order, members = nested[0].tolist(), dict[str, list[int]]()
@@ -566,8 +565,7 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext)
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.run.seed, Purpose.COMPACT, record.repeat, record.fold, size)
             held = parts, fold.rows, fold.target, features
-            score = held_out_score(*held, key, beside)
-            record.scores[str(size)] = score
+            record.scores[str(size)] = held_out_score(*held, key, beside)
             if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
@@ -870,10 +868,8 @@ def compact(
     asked = [max_features] if max_features else []
     check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(ledger, split)
-    whole = records.whole()
-    if whole is None:
-        whole = nest_run(ledger, site)
-        if whole is None:
+    if (whole := records.whole()) is None:
+        if (whole := nest_run(ledger, site)) is None:
             return None
         records.keep_whole(whole)
     sizes = sizes_up_to(min(len(whole.order), room), *asked)

@@ -139,8 +139,7 @@ class CsvPanels:
 
     def _check(self, row_ids: str | None) -> None:
         names = self._splits.names
-        absent = [name for i, name in enumerate(names) if i not in self._found]
-        if absent:
+        if absent := [name for i, name in enumerate(names) if i not in self._found]:
             raise InputError(
                 f"{self._path}: expected the {len(names)} columns that the trees use, found "
                 f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
@@ -271,8 +270,7 @@ class StorePanels:
                 f"found {len(absent)} of them missing: {shown(absent)}. Features are found by "
                 "name; ingest a table that has them."
             )
-        sources = np.asarray(store.array("positions"), np.int64)
-        self._stored = np.argsort(sources)[found]
+        self._stored = np.argsort(np.asarray(store.array("positions"), np.int64))[found]
         self._codes = self._translations()
 
     def _translations(self) -> list[Floats | None]:
@@ -410,8 +408,7 @@ class MemoryPanels:
 def _rows_of(thing: Any, start: int, stop: int) -> Any:
     from srs_ooc.ingestion.formats.in_memory import frame_library
 
-    library = frame_library(thing)
-    if library is None:
+    if (library := frame_library(thing)) is None:
         return thing[start:stop]
     return thing.iloc[start:stop] if library == "pandas" else thing.slice(start, stop - start)
 

@@ -46,17 +46,6 @@ NODE_NBYTES = 160
 """Allowance for a decoded node, its copies and what is looked up for it."""
 
 
-def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
-    """Return bounds on the different splits of a run's trees and on the features they use.
-
-    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
-    more different ones than codes in the store.
-    """
-    n_codes = store.array("n_codes")
-    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
-    return n_keys, min(n_keys, len(n_codes))
-
-
 def ensemble_nbytes(splits: SplitTable) -> int:
     """Return the bytes that trees and thresholds need in memory, however many trees there are."""
     table = 24 * len(splits.keys) + 8 * len(splits.features)
@@ -91,8 +80,10 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
     BudgetError
         If it cannot.
     """
-    manifest = store.manifest
-    n_keys, n_used = most_splits(trees, store)
+    manifest, n_codes = store.manifest, store.array("n_codes")
+    # There are no more different splits than codes in the store.
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    n_used = min(n_keys, len(n_codes))
     applying = most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
     applying += (TEXT_NBYTES + 24) * n_used  # a name, and a cell of a row in three forms
     if isinstance(data, Store):
@@ -103,8 +94,8 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
         if isinstance(data, Path):
             applying += 16 * CsvStream(SourceFile(data), TextForm()).n_fields
     looking_up = 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20)
-    leases = [Lease("looking thresholds up", looking_up)]
-    Budget(cap_nbytes, leases, later_nbytes=applying).check()
+    lease = Lease("looking thresholds up", looking_up)
+    Budget(cap_nbytes, [lease], later_nbytes=applying).check()
 
 
 def panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0) -> int:
@@ -219,8 +210,7 @@ class Scores:
         return code >= 0
 
     def _add_number(self, label: str, _: int, mean: Floats) -> bool:
-        number = _number(label)
-        if number is None:
+        if (number := _number(label)) is None:
             return False
         target = number * self._scale
         self._first = self._first if self.n_rows else target
@@ -493,8 +483,7 @@ class Model:
         """
         with Run(run, writable=False) as ledger:
             trees, opened = ledger.trees(), ledger.find_store(store)
-            splits = load_splits(run, trees)
-            if splits is None:
+            if (splits := load_splits(run, trees)) is None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)
         positions = np.asarray(opened.array("positions"), np.int64)[splits.features]
         return cls(trees.held(), splits, positions, opened.fingerprint, opened.n_features)
@@ -575,8 +564,7 @@ class Model:
         """Return the column of a frame for each feature that splits use."""
         names = getattr(frame, "column_names", None) or frame.columns
         place = {str(name): position for position, name in enumerate(names)}
-        absent = [name for name in self.splits.names if name not in place]
-        if absent:
+        if absent := [name for name in self.splits.names if name not in place]:
             raise InputError(
                 f"expected the {len(self.splits.names)} columns that the trees use, found "
                 f"{len(absent)} of them missing, {absent[0]!r} first. Columns are found by name."

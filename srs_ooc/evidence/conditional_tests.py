@@ -283,8 +283,7 @@ class Looked:
         if of is self.is_known and self._all_known:
             return self._whole[score]
         distinct, which = np.unique(places, return_inverse=True)
-        sums: Floats = self._sums.over(of[distinct], score)
-        return sums[..., which]
+        return self._sums.over(of[distinct], score)[..., which]
 
     def propose(
         self,

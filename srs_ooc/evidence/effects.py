@@ -148,8 +148,7 @@ class Levels(NamedTuple):
     def below(self, counts: Ints) -> Ints:
         """Return how many of some rows are in the same stratum, at a lower level."""
         before = np.cumsum(counts) - counts
-        below: Ints = before - before[self.starts][self.strata]
-        return below
+        return before - before[self.starts][self.strata]
 
     def centred(self) -> Ints:
         """Return twice each cell's midrank within its stratum, less its mean."""

@@ -305,16 +305,14 @@ def _whole_small_strata(strata: Integers, n_folds: int) -> Indices:
     inverse, counts = np.unique(strata, return_inverse=True, return_counts=True)[1:]
     is_small = counts[inverse] < n_folds
     label = np.where(is_small, len(strata) + inverse, np.arange(len(strata)))
-    units: Indices = np.unique(label, return_inverse=True)[1]
-    return units
+    return np.unique(label, return_inverse=True)[1]
 
 
 def _kinds(target: Integers | Reals, strata: Integers | None) -> Indices:
     """Return a number for the class and stratum of each row."""
     kinds: Indices = np.unique(target, return_inverse=True)[1]
     if np.issubdtype(target.dtype, np.floating):
-        ranks = np.searchsorted(np.sort(target), target)
-        kinds = ranks * _BINS // len(target)
+        kinds = np.searchsorted(np.sort(target), target) * _BINS // len(target)
     if strata is not None:
         kinds = kinds + (int(kinds.max()) + 1) * np.unique(strata, return_inverse=True)[1]
     return kinds
@@ -327,5 +325,4 @@ def _first_of_most(unit_of: Indices, kinds: Indices) -> Indices:
     )
     order = np.lexsort((pairs[1], -counts, pairs[0]))
     starts = np.flatnonzero(np.diff(pairs[0][order], prepend=-1))
-    rows: Indices = first[order][starts]
-    return rows
+    return first[order][starts]

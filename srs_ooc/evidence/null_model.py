@@ -231,8 +231,7 @@ def logistic(columns: Floats, is_in: Bools, rows: Bools) -> Floats:
         return float(value), columns.T @ (p - is_in) + ridge * beta, curve
 
     eta = every @ _minimum(loss, columns.shape[1], "classes")
-    fitted: Floats = 1 / (1 + np.exp(-np.clip(eta, -500, 500)))
-    return fitted
+    return 1 / (1 + np.exp(-np.clip(eta, -500, 500)))
 
 
 def robust(columns: Floats, target: Floats) -> Floats:
@@ -261,8 +260,7 @@ def kaplan_meier(censored: Censored) -> tuple[Floats, Floats]:
     Kaplan and Meier (1958), J. Am. Statist. Assoc. 53; (n_times,) each.
     """
     times, places = np.unique(censored.times, return_inverse=True)
-    leaving = np.bincount(places)
-    at_risk = np.cumsum(leaving[::-1])[::-1]
+    at_risk = np.cumsum(np.bincount(places)[::-1])[::-1]
     shares: Floats = np.cumprod(
         1 - np.bincount(places, censored.events) / at_risk, dtype=np.float64
     )
@@ -363,8 +361,7 @@ def censored_scores(censored: Censored, strata: Integers | None = None) -> Ints3
     power where most rows are censored.
     """
     out = np.zeros(len(censored.times))
-    numbers = np.zeros(len(out), np.intp) if strata is None else strata
-    for rows in _each(numbers):
+    for rows in _each(np.zeros(len(out), np.intp) if strata is None else strata):
         part = censored.of_rows(rows)
         out[rows] = part.events - hazards(part, np.ones(len(rows)))
     return even_steps(out)
@@ -378,8 +375,7 @@ def _each(numbers: Integers) -> list[Indices]:
 def midranks(values: Floats) -> Floats:
     """Return midranks from 0 to 1, float64 (n_rows,)."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = ((2 * np.cumsum(counts) - counts) / (2 * len(values)))[codes]
-    return ranks
+    return ((2 * np.cumsum(counts) - counts) / (2 * len(values)))[codes]
 
 
 def strata_of(fitted: Sequence[Floats], given: Integers | None = None) -> Ints32:
@@ -439,8 +435,7 @@ class NullModel:
             of two classes, so that covariates say the class.
         """
         basis = basis_of(covariates, strata)
-        n_rows = len(basis)
-        columns = basis * np.sqrt(n_rows)
+        columns = basis * np.sqrt(len(basis))
         if isinstance(target, Censored):
             risk = columns[:, 1:] @ cox(columns[:, 1:], target)
             left = target.events - np.exp(risk) * hazards(target, np.exp(risk))
@@ -469,8 +464,7 @@ def _of_classes(target: Ints, columns: Floats, strata: Integers | None) -> tuple
     order = [c for c in np.argsort(sizes, kind="stable").tolist() if sizes[c]]
     shares, rest, fitted = np.zeros((len(order), len(target))), np.ones(len(target)), []
     for place, c in enumerate(order[:-1]):
-        rows = np.isin(target, order[place:])
-        fitted.append(logistic(columns, target == c, rows))
+        fitted.append(logistic(columns, target == c, np.isin(target, order[place:])))
         shares[place] = rest * fitted[-1]
         rest = rest - shares[place]
     shares[-1] = rest

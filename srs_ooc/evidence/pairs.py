@@ -112,15 +112,19 @@ class Halves:
     def __init__(self, target: RankTarget, rows: Indices, missing_code: int, most: int) -> None:
         label, stratum, wanted = _labels(target)
         key = stratum * wanted.shape[1] + label
-        order = np.argsort(key, kind="stable")
-        self._rows = rows[target.rows[order]].astype(np.int32)
+        self._rows = rows[target.rows[np.argsort(key, kind="stable")]].astype(np.int32)
         self._missing_code = missing_code
         known, sizes = np.unique(key, return_counts=True)
         self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         strata, labels = np.divmod(known, wanted.shape[1])
         n_each = np.bincount(strata, sizes)
         means = np.array([np.bincount(strata, sizes * one) / n_each for one in wanted[:, labels]])
-        self.coefficients = _distinct(wanted[:, labels] - means[:, strata])
+        kept: list[Floats] = []  # one of those targets that distinguish the same rows
+        for one in wanted[:, labels] - means[:, strata]:
+            same = (np.allclose(one, sign * of) for of in kept for sign in (1, -1))
+            if one.any() and not any(same):
+                kept.append(one)
+        self.coefficients = np.array(kept).reshape(-1, len(known))
         n_words = sum(ceil_div(size, 64) for size in sizes.tolist())
         # taken as it is filled, where there is room for more than there are
         self._tiles = np.zeros((ceil_div(max(most, 1), _TILE), n_words, _TILE), np.uint64)
@@ -228,12 +232,3 @@ def _labels(target: RankTarget) -> tuple[Ints, Ints, Floats]:
         middle = 2 * np.cumsum(counts) - counts  # twice the rows below, and half of those at it
         label[stratum == one] = (2 * middle // len(levels))[levels]
     return label, stratum, np.array([[0.0, 0, 1, 1], [1, 0, 0, 1]])
-
-
-def _distinct(coefficients: Floats) -> Floats:
-    """Return targets that distinguish rows, one of those that distinguish the same."""
-    kept: list[Floats] = []
-    for one in coefficients:
-        if one.any() and not any(np.allclose(one, sign * of) for of in kept for sign in (1, -1)):
-            kept.append(one)
-    return np.array(kept).reshape(-1, coefficients.shape[1])

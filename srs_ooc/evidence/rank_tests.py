@@ -221,8 +221,7 @@ class RankTarget(NamedTuple):
         rows, starts = _by_stratum(len(levels), strata)
         scores, dense = np.unique(levels[rows], return_inverse=True)
         none, n_levels = np.zeros(0, np.int32), max(1, len(scores))
-        targets = dense.astype(np.int32)
-        out = cls(rows, starts, targets, n_levels, False, none)
+        out = cls(rows, starts, dense.astype(np.int32), n_levels, False, none)
         return out._replace(scores=scores.astype(np.int64)) if len(scores) else out
 
     @property
@@ -239,9 +238,7 @@ class RankTarget(NamedTuple):
         sizes = np.diff(starts)[several]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         out = self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
-        if self.nominal:
-            return out
-        return out.of_levels(out.targets)
+        return out if self.nominal else out.of_levels(out.targets)
 
     def in_strata(self, numbers: Integers) -> "RankTarget":
         """Return the target with its strata parted by a number of each row; int (n_rows,)."""
@@ -553,8 +550,7 @@ _LEAST = 1e-300
 
 def p_values_of(neg_log10_p: Reals) -> Floats:
     """Return p-values, at least 1e-300; NaN stays NaN."""
-    p_values: Floats = np.maximum(powers(-_LN10 * neg_log10_p.astype(np.float64)), _LEAST)
-    return p_values
+    return np.maximum(powers(-_LN10 * neg_log10_p.astype(np.float64)), _LEAST)
 
 
 def least_passing(neg_log10_p: Reals, level: float, most: int | None = None) -> float:
@@ -602,8 +598,7 @@ def adjusted(
     """
     descending = np.negative(neg_log10_p)
     descending.sort()
-    nan = descending.dtype.type(np.nan)
-    n = int(np.searchsorted(descending, nan))
+    n = int(np.searchsorted(descending, descending.dtype.type(np.nan)))
     # The last place of each p-value among its equals, and the lowest level from there on.
     places = np.searchsorted(descending[:n], -wanted, side="right") - 1
     out, best = np.ones(len(wanted)), 1.0

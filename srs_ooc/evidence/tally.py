@@ -161,8 +161,7 @@ class RankingHistory:
 
     def restore(self, saved: Saved) -> None:
         """Take them back; a run that was begun without starts where it is."""
-        arrays = saved.arrays
-        if arrays:
+        if arrays := saved.arrays:
             self._iterations = arrays["iterations"].tolist()
             self._features = list(arrays["features"])
 

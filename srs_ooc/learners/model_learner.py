@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from srs_ooc.base.arrays import Floats, Indices, Integers, Ints, Ints32, Uints32
+from srs_ooc.base.arrays import Floats, Indices, Integers, Ints32, Uints32
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.options import part_at
@@ -71,18 +71,15 @@ class EstimatorLearner:
                 (np.flatnonzero(folds != k), np.flatnonzero(folds == k))
                 for k in range(int(folds.max()) + 1)
             ]
-        self._baseline = self._loss_of_no_model()
+        self._baseline = 0.0  # the loss of no model
+        for fitted, held in self._folds:
+            said = target.constant(fitted, len(held))
+            self._baseline += float(target.losses(said, held).sum())
+        self._baseline /= len(target.values)
 
     @cached_property
     def _model(self) -> BaseModel:
         return BaseModel(self.params.model, self.params.parameters, self.target)
-
-    def _loss_of_no_model(self) -> float:
-        total = 0.0
-        for fitted, held in self._folds:
-            said = self.target.constant(fitted, len(held))
-            total += float(self.target.losses(said, held).sum())
-        return total / len(self.target.values)
 
     def drawn(self, key: int) -> tuple["EstimatorLearner", None]:
         """Return itself, and that the block has all rows."""
@@ -105,7 +102,8 @@ class EstimatorLearner:
             return self._split(table, features, split, iteration.tree_key)
         loss, rises = self._cross_validated(table, features, iteration.tree_key)
         gains = rises if self._by_permutation else np.full(len(features), self._baseline - loss)
-        return Outcome(features, _whole(gains), losses=np.array([loss]))
+        whole = np.rint(gains * float(1 << IMPORTANCE_BITS)).astype(np.int64)
+        return Outcome(features, whole, losses=np.array([loss]))
 
     def _fitted(
         self, table: DecodedBlock, fitted: Integers, held: Integers, key: int
@@ -172,12 +170,6 @@ class EstimatorLearner:
 
 def _shuffled(n_rows: int, key: int) -> Indices:
     return np.argsort(derive_array(key, np.arange(n_rows, dtype=np.uint64)), kind="stable")
-
-
-def _whole(gains: Floats) -> Ints:
-    """Return gains in the units in which importances are added up."""
-    whole: Ints = np.rint(gains * float(1 << IMPORTANCE_BITS)).astype(np.int64)
-    return whole
 
 
 # One subspace of a model, tried in a process of its own: what it takes of memory and time.
@@ -255,27 +247,6 @@ def tried(
     return Trial(**found)
 
 
-def _try(
-    learner: EstimatorLearner,
-    block_of: Callable[[int], Block],
-    n_columns: int,
-    criterion: Criterion | None,
-    before_nbytes: int,
-) -> Trial:
-    # What loads with the first fit counts as library, whatever size that has.
-    _fit(learner, block_of(min(2, n_columns)))
-    libraries = resident_nbytes() - before_nbytes
-    block = block_of(n_columns)
-    started, size = time.monotonic(), resident_nbytes()
-    with suppress(OSError):  # the largest size counts from now on, where the system can
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    _fit(learner, block)
-    seconds = time.monotonic() - started
-    of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
-    taken = max(0, peak_resident_nbytes() - size)
-    return Trial(max(0, libraries), taken, seconds, of_criterion)
-
-
 def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Criterion) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
     rows, count = np.arange(block.n_rows, dtype=np.int32), 1
@@ -308,8 +279,7 @@ def _made_up_target(n_rows: int, n_classes: int) -> Target:
 
 def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int) -> Block:
     block = Block(n_columns, n_rows, code_nbytes, tiled=False, n_values=n_values)
-    codes = block.codes.view(f"u{code_nbytes}").reshape(-1, n_rows)
-    for j, column in enumerate(codes):
+    for j, column in enumerate(block.codes.view(f"u{code_nbytes}").reshape(-1, n_rows)):
         hashes = derive_array(2 + j, np.arange(n_rows, dtype=np.uint64))
         column[:] = scale_below(hashes, max(2, n_values))
     if block.values is not None:
@@ -330,7 +300,18 @@ def main() -> None:
             folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
             learner = EstimatorLearner(params, _made_up_target(n_rows, n_classes), folds)
             block_of = partial(_made_up_block, n_rows, code_nbytes, n_values)
-            found = asdict(_try(learner, block_of, n_columns, criterion, before))
+            # What loads with the first fit counts as library, whatever size that has.
+            _fit(learner, block_of(min(2, n_columns)))
+            libraries = max(0, resident_nbytes() - before)
+            block = block_of(n_columns)
+            started, size = time.monotonic(), resident_nbytes()
+            with suppress(OSError):  # the largest size counts from now on, where the system can
+                Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            _fit(learner, block)
+            seconds = time.monotonic() - started
+            of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
+            taken = max(0, peak_resident_nbytes() - size)
+            found = asdict(Trial(libraries, taken, seconds, of_criterion))
     except SrsOocError as error:
         found = {"error": str(error)}
     print(json.dumps(found))

@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -188,8 +188,7 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
     """
     check_model_name(model)
     path = path_of(model, is_regression=is_regression)
-    kind = _imported(path)
-    estimator = _constructed(kind, path, params)
+    estimator = _constructed(_imported(path), path, params)
     from sklearn.base import is_classifier, is_regressor
 
     if not (is_regressor(estimator) if is_regression else is_classifier(estimator)):
@@ -198,7 +197,12 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
             f"--model: expected a {wanted} for this store's target, found {path}, which is none. "
             f"Name a {wanted}."
         )
-    _check_jobs(estimator, path)
+    for name, value in estimator.get_params().items():  # processes would not be counted
+        if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
+            raise UsageError(
+                f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
+                "--threads fits several subspaces at once."
+            )
     return estimator
 
 
@@ -233,8 +237,7 @@ def _imported(path: str) -> type:
 def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
     try:
         known = sorted(kind._get_param_names())
-        unknown = sorted(set(params) - set(known))
-        if unknown:
+        if unknown := sorted(set(params) - set(known)):
             raise UsageError(
                 f"--model-params: expected parameters of {path} ({', '.join(known)}), found "
                 f"{', '.join(unknown)[:200]}. Leave out what is not among them."
@@ -245,16 +248,6 @@ def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
             f"--model-params: expected what {path} is made with, found that it refuses: "
             f"{str(error)[:300]}. Give its parameters as JSON."
         ) from error
-
-
-def _check_jobs(estimator: Any, path: str) -> None:
-    """Refuse processes of the estimator's own: they would not be counted against the cap."""
-    for name, value in estimator.get_params().items():
-        if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
-            raise UsageError(
-                f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
-                "--threads fits several subspaces at once."
-            )
 
 
 @contextmanager
@@ -347,10 +340,10 @@ class Target:
         known = self.values[rows]
         if self.is_regression:
             off = predicted[:, 0] - known
-            squared: Floats = np.nan_to_num(off * off, nan=np.inf)
-            return squared
-        wrong: Floats = (predicted.argmax(1) != known).astype(np.float64)
-        return wrong
+            errors: Floats = np.nan_to_num(off * off, nan=np.inf)
+        else:
+            errors = (predicted.argmax(1) != known).astype(np.float64)
+        return errors
 
 
 class BaseModel:
@@ -434,10 +427,8 @@ class BaseModel:
         estimator = self._kind(**deepcopy(self._params))
         for place, name in self._unseeded:
             estimator.set_params(**{name: derive(key, place) % _SEEDS})
-        if self._is_checked:
-            with unchecked():
-                return estimator.fit(columns, known)
-        estimator.fit(columns, known)
+        with unchecked() if self._is_checked else nullcontext():
+            estimator.fit(columns, known)
         self._is_checked = True
         return estimator
 

@@ -233,10 +233,9 @@ class TreeLearner:
             and self._categories(columns) is None
             and kernel.takes_all_at_once(block, response, self.limits, widest)
         ):
-            keys = [tree_key(key, number) for number in range(len(candidates.splits))]
-            keys_array = np.array(keys, np.uint64)
+            keys = np.array([tree_key(key, n) for n in range(len(candidates.splits))], np.uint64)
             found = kernel.judge_all_at_once(
-                block, columns.features, candidates, response, keys_array, self.limits
+                block, columns.features, candidates, response, keys, self.limits
             )
         if found is None:
             found = kernel.judge_one_by_one(candidates, response, self._alone(block, columns, key))
@@ -540,12 +539,8 @@ class SensitiveLearner:
                 saved.tally_targets(found, self._targets[rows], self._exponent, tally)
             else:
                 saved.tally_classes(found, self._labels[rows], tally)
-        return self._means(tally[:, 2], len(asked))
-
-    def _means(self, sums: Ints, n_rows: int) -> Ints:
         if not self._spread:
-            return sums // n_rows
-        means = np.floor(sums / n_rows / self._spread + 0.5)
+            return tally[:, 2] // len(asked)
+        means = np.floor(tally[:, 2] / len(asked) / self._spread + 0.5)
         limit = 2.0 ** (saved.CHANGE_BITS + 12)
-        found: Ints = np.clip(means, -limit, limit).astype(np.int64)
-        return found
+        return np.clip(means, -limit, limit).astype(np.int64)

@@ -464,8 +464,7 @@ class Truth:
     def votes(self, predictions: core.Floats32, rows: core.Ints32) -> core.Floats32:
         """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
         if self.numbers is not None:
-            numbers = predictions[:, 0].astype(np.float64) - self.mean
-            return numbers.astype(np.float32)
+            return (predictions[:, 0].astype(np.float64) - self.mean).astype(np.float32)
         right: core.Bools = predictions.argmax(1) == self.labels[rows]
         return right.astype(np.float32)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints32, Uints32
+from srs_ooc.base.arrays import Floats, Indices, Integers, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
 from srs_ooc.base.records import Criterion, Outcome, Saved, State, Step, Subspace
@@ -119,8 +119,7 @@ class Ensemble:
     def chosen(self, shares: Floats) -> Indices:
         """Return the class of each row, from its mean shares or votes (n_rows, n_classes)."""
         if self.cutoff is not None and shares.shape[1] == 2:
-            above: Bools = shares[:, 1] > self.cutoff
-            return above.astype(np.intp)
+            return (shares[:, 1] > self.cutoff).astype(np.intp)
         most: Indices = shares.argmax(axis=1)
         return most
 
@@ -354,10 +353,9 @@ def method_of(name: str) -> type[Method]:
     """
     places = _places()
     if not isinstance(name, str) or name not in places:
-        found = ascii(name)[:60]
         raise UsageError(
-            f"--method: expected one of {', '.join(places)}, found {found}. If it is of a "
-            "plug-in, install that package."
+            f"--method: expected one of {', '.join(places)}, found {ascii(name)[:60]}. If it "
+            "is of a plug-in, install that package."
         )
     method = part_at(places[name], f"--method {name}")
     if not (isinstance(method, type) and issubclass(method, Method)):

@@ -157,21 +157,12 @@ class Elimination(Sampler):
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
-        alive = self.features[: self.sizes[self.round]]
-        drawn = draw_distinct(
-            derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen(iteration)
-        )
-        return Subspace(alive[np.sort(drawn)])
-
-    def _kind(self, iteration: int) -> int:
-        return iteration % len(self._shares)
-
-    def _n_seen(self, iteration: int) -> int:
-        last = max(len(self.sizes) - 1, 1)
-        first_share, last_share = self._shares[self._kind(iteration)]
+        size, last = self.sizes[self.round], max(len(self.sizes) - 1, 1)
+        first_share, last_share = self._shares[iteration % len(self._shares)]
         share = first_share + (last_share - first_share) * self.round / last
-        size = self.sizes[self.round]
-        return min(max(round(share * size), min(2, size)), self.capacity)
+        n_seen = min(max(round(share * size), min(2, size)), self.capacity)
+        drawn = draw_distinct(derive(key, Purpose.SEQUENCE), size, None, n_seen)
+        return Subspace(self.features[np.sort(drawn)])
 
     def version(self, iteration: int) -> int:
         """Return the round under way: those still in change with it."""
@@ -181,7 +172,8 @@ class Elimination(Sampler):
         """Add the next tree of the round; with the last one the lower half leaves."""
         alive = self.features[: self.sizes[self.round]]
         places = np.searchsorted(alive, outcome.features)
-        batch = self._kind(iteration) * BATCHES + self.tree * BATCHES // self.n_each
+        kind = iteration % len(self._shares)
+        batch = kind * BATCHES + self.tree * BATCHES // self.n_each
         self.importance[batch, places] += outcome.importance
         self.n_drawn[batch, places] += 1
         self.tree += 1
@@ -221,8 +213,7 @@ class Elimination(Sampler):
 
     def restore(self, saved: Saved) -> None:
         """Take up the stage where it was committed."""
-        arrays = saved.arrays
-        if not arrays:
+        if not (arrays := saved.arrays):
             return
         for name in self._ARRAYS:
             setattr(self, name, arrays[name].copy())

@@ -54,7 +54,16 @@ def _check_items(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) 
         If one cannot be, or if all together they are not what the manifest says.
     """
     if name.endswith(("_offsets", "_first")):
-        _check_ascending(name, manifest, pieces)
+        last: int | None = None
+        for items in pieces:
+            if last is None and int(items[0]) != 0:
+                wrong("0 as the first offset", int(items[0]))
+            if (items[1:] < items[:-1]).any() or int(items[0]) < (last or 0):
+                wrong("offsets that do not descend", "one that does")
+            last = int(items[-1])
+        n_bytes = manifest.lengths.get(name.replace("_offsets", "_bytes"))
+        if name.endswith("_offsets") and max(1, last or 0) != n_bytes:
+            wrong(f"{n_bytes} bytes of texts", last)
     elif name == "covariates":
         _check_covariates(manifest, pieces)
     elif name in ("target_values", "weights"):
@@ -79,20 +88,6 @@ def _check_covariates(manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> Non
         if bad.any():
             wrong("finite numbers, or places of levels", float(items[bad.argmax()]))
         first += len(items)
-
-
-def _check_ascending(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
-    last: int | None = None
-    for items in pieces:
-        if last is None and int(items[0]) != 0:
-            wrong("0 as the first offset", int(items[0]))
-        if (items[1:] < items[:-1]).any() or int(items[0]) < (last or 0):
-            wrong("offsets that do not descend", "one that does")
-        last = int(items[-1])
-    if name.endswith("_offsets"):
-        n_bytes = manifest.lengths[name.replace("_offsets", "_bytes")]
-        if max(1, last or 0) != n_bytes:
-            wrong(f"{n_bytes} bytes of texts", last)
 
 
 def _check_numbers(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
@@ -130,35 +125,6 @@ def _check_numbers(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]
     }
     if name in said and said[name] != counts.tolist():
         wrong(f"counts {said[name]} as in the manifest", counts.tolist())
-
-
-def check_categories(
-    first: NDArray[Any], kinds: NDArray[Any], n_codes: NDArray[Any], n_offsets: int
-) -> None:
-    """Check that each categorical feature, and no other, has as many categories as codes.
-
-    Parameters
-    ----------
-    first : uint32 (n_features + 1,)
-        First category of each feature.
-    kinds, n_codes : uint8, uint16 (n_features,)
-        Kind and codes of each feature.
-    n_offsets : int
-        Length of the offsets of the categories.
-
-    Raises
-    ------
-    ImpossibleError
-        If it has not.
-    """
-    for start, stop in pairwise([*range(0, len(kinds), 1 << 16), len(kinds)]):
-        counts = np.diff(first[start : stop + 1].astype(np.int64))
-        expected = np.where(kinds[start:stop] == CATEGORICAL, n_codes[start:stop], 0)
-        if (counts != expected).any():
-            at = int((counts != expected).argmax())
-            wrong(f"{int(expected[at])} categories of feature {start + at}", int(counts[at]))
-    if int(first[-1]) + 1 != n_offsets:
-        wrong(f"{int(first[-1]) + 1} offsets of categories", n_offsets)
 
 
 # The small arrays of a store, read and checked, without the Zarr library.
@@ -236,8 +202,7 @@ def check_size(path: Path, manifest: Manifest, name: str) -> None:
     StoreError
         If it is missing or of another size.
     """
-    n_bytes = manifest.lengths[name] * dtype_of(name).itemsize
-    require_file(small_file(path, name), n_bytes)
+    require_file(small_file(path, name), manifest.lengths[name] * dtype_of(name).itemsize)
 
 
 class SmallFile(Closing):
@@ -413,11 +378,22 @@ class Categories:
             self._kinds = read_array(path, manifest, "kinds")
             self._first = read_array(path, manifest, "categories_first")
             self._texts = Names(path, manifest, "categories")
-            n_codes = read_array(path, manifest, "n_codes")
             try:
-                check_categories(self._first, self._kinds, n_codes, len(self._texts) + 1)
+                self._check(read_array(path, manifest, "n_codes"))
             except ImpossibleError as error:
                 raise damaged(small_file(path, "categories_first"), error) from error
+
+    def _check(self, n_codes: NDArray[Any]) -> None:
+        """Check that each categorical feature, and no other, has as many categories as codes."""
+        kinds, first = self._kinds, self._first
+        for start, stop in pairwise([*range(0, len(kinds), 1 << 16), len(kinds)]):
+            counts = np.diff(first[start : stop + 1].astype(np.int64))
+            expected = np.where(kinds[start:stop] == CATEGORICAL, n_codes[start:stop], 0)
+            if (counts != expected).any():
+                at = int((counts != expected).argmax())
+                wrong(f"{int(expected[at])} categories of feature {start + at}", int(counts[at]))
+        if int(first[-1]) != len(self._texts):
+            wrong(f"{int(first[-1]) + 1} offsets of categories", len(self._texts) + 1)
 
     def of(self, feature: int) -> list[str] | None:
         """Return the categories of a stored feature, by code; None if it is not categorical."""

@@ -362,8 +362,7 @@ def _checked(record: Record, sha256: object) -> "Manifest":
     for expected, agrees, said in _agreements(manifest):
         if not agrees:
             wrong(expected, said)
-    _check_files(manifest)
-    _check_lengths(manifest)
+    _check_arrays(manifest)
     return manifest
 
 
@@ -416,7 +415,8 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
     ]
 
 
-def _check_files(m: "Manifest") -> None:
+def _check_arrays(m: "Manifest") -> None:
+    """Check that files and lengths are those of the arrays that such a store has."""
     if len(m.checksums) < m.n_chunks:  # before as many names are made as a wrong number says
         wrong(f"checksums of {m.n_chunks} chunks of codes", len(m.checksums))
     files = {chunk_file(i) for i in range(m.n_chunks)} | {f"{name}/c/0" for name in m.small_arrays}
@@ -425,17 +425,13 @@ def _check_files(m: "Manifest") -> None:
         files |= {f"{name}/c/{i}" for i in range(n_chunks)}
     if different := files.symmetric_difference(m.checksums):
         wrong("checksums of the files of the store", sorted(different)[:3])
-
-
-def _check_lengths(m: "Manifest") -> None:
     if different := set(m.small_arrays).symmetric_difference(m.lengths):
         wrong("lengths of the small arrays", sorted(different))
     features, items = m.values_chunk
-    expected = dict.fromkeys(ROW_ARRAYS, m.n_rows) | dict.fromkeys(FEATURE_ARRAYS, m.n_features)
-    expected["covariates"] = m.n_rows * len(m.levels)
-    expected["linked_rows"] = m.n_rows
+    expected = dict.fromkeys((*ROW_ARRAYS, "linked_rows"), m.n_rows)
+    expected |= dict.fromkeys(FEATURE_ARRAYS, m.n_features)
     expected |= dict.fromkeys(("names_offsets", "categories_first"), m.n_features + 1)
-    expected |= {"row_ids_offsets": m.n_rows + 1}
+    expected |= {"covariates": m.n_rows * len(m.levels), "row_ids_offsets": m.n_rows + 1}
     for name, n_items in m.float_arrays.items():
         n_chunks = ceil_div(m.n_features, features) * ceil_div(n_items, items)
         expected[f"{name}_crc32c"] = n_chunks

@@ -128,8 +128,7 @@ class RemoteStore(Store):
     def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
         self._objects, self.cache = objects, cache
         key = (str(url), manifest.fingerprint, str(cache.path), cache.most_nbytes)
-        mirror = _open.get(key)
-        if mirror is None:
+        if (mirror := _open.get(key)) is None:
             mirror = _open[key] = Mirror(objects, manifest, cache)
         self._mirror, self._has_all = mirror, False
         super().__init__(mirror.path, manifest)

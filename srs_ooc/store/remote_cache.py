@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from threading import Condition, Lock, RLock
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Ints
 from srs_ooc.base.errors import StoreError, UsageError
@@ -63,30 +62,25 @@ class SlotFile:
 
     def __init__(self, folder: Path, slot_nbytes: int, n_slots: int) -> None:
         self._folder, self._slot_nbytes = folder, slot_nbytes
+        self._entries = entries = np.zeros(n_slots, _ENTRY)
+        header = np.array([(_MAGIC, slot_nbytes)], _HEADER).tobytes()
         try:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._blocks = os.open(folder / "blocks", flags, 0o600)
             self._index = os.open(folder / INDEX, flags, 0o600)
-            self._entries = self._read_index(n_slots)
+            found = os.pread(self._index, len(header) + entries.nbytes, 0)
+            if found[: len(header)] == header:
+                whole = (len(found) - len(header)) // _ENTRY.itemsize
+                entries[:whole] = np.frombuffer(found, _ENTRY, whole, len(header))
+                os.truncate(self._index, len(header) + entries.nbytes)
+            else:  # it begins anew for slots of another size
+                os.truncate(self._index, 0)
+                os.pwrite(self._index, header, 0)
             os.truncate(self._blocks, min(os.fstat(self._blocks).st_size, n_slots * slot_nbytes))
         except OSError as error:
             raise self._cannot(error) from error
         self.handles = np.array([self._blocks], np.int32)
-        self.held = self._entries["block"].astype(np.int64) - 1
-
-    def _read_index(self, n_slots: int) -> NDArray[Any]:
-        """Return the entries that are there; the index begins anew for slots of another size."""
-        entries = np.zeros(n_slots, _ENTRY)
-        header = np.array([(_MAGIC, self._slot_nbytes)], _HEADER).tobytes()
-        found = os.pread(self._index, len(header) + entries.nbytes, 0)
-        if found[: len(header)] == header:
-            whole = (len(found) - len(header)) // _ENTRY.itemsize
-            entries[:whole] = np.frombuffer(found, _ENTRY, whole, len(header))
-            os.truncate(self._index, len(header) + entries.nbytes)
-        else:
-            os.truncate(self._index, 0)
-            os.pwrite(self._index, header, 0)
-        return entries
+        self.held = entries["block"].astype(np.int64) - 1
 
     def write(self, slot: int, block: int, data: memoryview) -> None:
         """Put a block into a slot.
@@ -177,12 +171,6 @@ class Geometry:
         """Return the bytes of a block."""
         first = block % self.per_chunk * self.columns
         return min(self.columns, self._chunk_features - first) * self._column_nbytes
-
-    def bytes_of(self, first: int, count: int) -> tuple[int, int, int]:
-        """Return the chunk, the offset and the bytes of ``count`` blocks from ``first`` on."""
-        chunk, block = divmod(first, self.per_chunk)
-        nbytes = sum(self.nbytes(first + i) for i in range(count))
-        return chunk, block * self.slot_nbytes, nbytes
 
     def reading_nbytes(self, n_slots: int) -> int:
         """Return the memory of reading by way of ``n_slots`` slots.
@@ -339,12 +327,11 @@ class BlockCache:
             self._load(blocks, slots)
 
     def _load(self, blocks: list[int], slots: list[int]) -> None:
-        data = self._fetch(*self._geometry.bytes_of(blocks[0], len(blocks)))
-        start = 0
-        for block, slot in zip(blocks, slots, strict=True):
-            end = start + self._geometry.nbytes(block)
+        chunk, place = divmod(blocks[0], self._geometry.per_chunk)
+        ends = np.cumsum([0, *map(self._geometry.nbytes, blocks)]).tolist()
+        data = self._fetch(chunk, place * self._geometry.slot_nbytes, ends[-1])
+        for block, slot, (start, end) in zip(blocks, slots, pairwise(ends), strict=True):
             self._slots.write(slot, block, data[start:end])
-            start = end
 
     def close(self) -> None:
         """Wait for the requests under way, and close the slots."""
@@ -376,8 +363,7 @@ class CacheOptions:
     @property
     def path(self) -> Path:
         """The folder: as given, or ``SRS_OOC_CACHE_DIR``, or srs-ooc in the user's caches."""
-        given = self.folder or os.environ.get(DIR_VARIABLE)
-        if given:
+        if given := self.folder or os.environ.get(DIR_VARIABLE):
             return Path(given).absolute()
         caches = os.environ.get("XDG_CACHE_HOME")
         return (Path(caches) if caches else Path.home() / ".cache") / "srs-ooc"
@@ -457,11 +443,18 @@ class Mirror:
         Raises
         ------
         StoreError, UsageError
-            If there is no room for them.
+            If there is no room for them, or the cache does not hold the small arrays and enough
+            blocks for a gather.
         """
         with self._lock:
             if self._blocks is None:
-                self._check_room(geometry.slot_nbytes)
+                needed = self._small_nbytes + FEWEST_SLOTS * geometry.slot_nbytes
+                if self._nbytes < needed:
+                    raise UsageError(
+                        f"--cache-mb: expected at least {ceil_div(needed, MB)} for "
+                        f"{self.objects.url}, found {self._nbytes // MB}. Its names and other "
+                        f"small arrays are kept whole, and {FEWEST_SLOTS} blocks of its columns."
+                    )
                 slots = SlotFile(self.path, geometry.slot_nbytes, self.n_slots(geometry))
                 self._blocks = BlockCache(slots, geometry, self._fetch_range)
             self._n_users += 1
@@ -508,22 +501,6 @@ class Mirror:
         left = max(0, self._nbytes - self._small_nbytes)
         return min(geometry.n_blocks, left // geometry.slot_nbytes)
 
-    def _check_room(self, slot_nbytes: int) -> None:
-        """Check that the cache holds the small arrays and enough blocks for a gather.
-
-        Raises
-        ------
-        UsageError
-            If it does not; the size that would do is named.
-        """
-        needed = self._small_nbytes + FEWEST_SLOTS * slot_nbytes
-        if self._nbytes < needed:
-            raise UsageError(
-                f"--cache-mb: expected at least {ceil_div(needed, MB)} for {self.objects.url}, "
-                f"found {self._nbytes // MB}. Its names and other small arrays are kept whole, and "
-                f"{FEWEST_SLOTS} blocks of its columns."
-            )
-
     def keep(self, name: str) -> None:
         """Have a small array here from now on, as the manifest says it was written.
 
@@ -539,8 +516,7 @@ class Mirror:
         try:
             verify_file(self.path, file, expected)
         except StoreError:  # it is not here, or not whole
-            found = self._fetch(file)
-            if found != expected:
+            if (found := self._fetch(file)) != expected:
                 what = f"expected CRC-32 {expected:08x}, found {found:08x}"
                 raise damaged(f"{self.objects.url}/{file}", what) from None
         self._kept.add(name)
@@ -597,7 +573,6 @@ def _own_folder(caches: Path, fingerprint: str) -> tuple[Path, int]:
     for number in range(1, _MOST_FOLDERS):
         name = fingerprint[:32] + (f"-{number}" if number > 1 else "")
         (caches / name).mkdir(exist_ok=True)
-        lock = try_lock(caches / name / "lock")
-        if lock is not None:
+        if (lock := try_lock(caches / name / "lock")) is not None:
             return caches / name, lock
     raise OSError(f"{_MOST_FOLDERS} folders of this store are in use")

@@ -111,14 +111,6 @@ class ColumnStore(Closing):
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
-        self._open(stamps)
-
-    def _files(self) -> list[tuple[Path, int]]:
-        """Return the files of codes, and the bytes of each."""
-        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
-        return [(self.path / chunk_file(index), nbytes) for index in chunks]
-
-    def _open(self, stamps: Ints) -> None:
         addresses, descriptors, found = [], [], np.zeros_like(stamps)
         files = self._files()
         for index, (file, nbytes) in enumerate(files):
@@ -142,6 +134,11 @@ class ColumnStore(Closing):
         if (found != stamps).any():
             self.close()
             raise codes_changed(files[int((found != stamps).argmax())][0])
+
+    def _files(self) -> list[tuple[Path, int]]:
+        """Return the files of codes, and the bytes of each."""
+        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
+        return [(self.path / chunk_file(index), nbytes) for index in chunks]
 
     def _map(self, file: Path, descriptor: int, nbytes: int) -> mmap.mmap:
         try:
@@ -205,11 +202,9 @@ class ColumnStore(Closing):
         int
             How many requests were made; columns less than a page apart share one.
         """
-        manifest = self.manifest
-        column_nbytes = manifest.n_rows * manifest.code_nbytes
-        return _native.advise_files(
-            self._descriptors, features, manifest.chunk_features, column_nbytes
-        )
+        m = self.manifest
+        column_nbytes = m.n_rows * m.code_nbytes
+        return _native.advise_files(self._descriptors, features, m.chunk_features, column_nbytes)
 
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""
@@ -567,12 +562,10 @@ class Store:
         """
         categories = self.categories()
         for i, first_row, part in self.values().columns(stored):
-            wrong = categories.wrong_code(int(stored[i]), part)
-            if wrong is not None:
+            if (wrong := categories.wrong_code(int(stored[i]), part)) is not None:
                 at, found = wrong
                 name = self.names[int(self.array("positions")[stored[i]])]
-                row = first_row + at + 1
-                raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
+                raise damaged(self.place, f"feature {name!r}, row {first_row + at + 1}: {found}")
             yield i, first_row, part
 
     def numbers_of(self, stored: Integers) -> Floats:
@@ -615,10 +608,8 @@ class Store:
             for i, lows, highs in self.code_ranges(used):
                 place = slice(first[i], first[i] + counts[i])
                 wanted = codes[place]
-                if wanted[-1] + 1 >= len(lows):
-                    out[place] = np.nan
-                    continue
-                out[place] = midpoints(highs[wanted], lows[wanted + 1])
+                are_there = wanted[-1] + 1 < len(lows)
+                out[place] = midpoints(highs[wanted], lows[wanted + 1]) if are_there else np.nan
         if np.isnan(out).any():
             raise StoreError(
                 f"{self.path}: expected the codes that the trees split on, found fewer in feature "

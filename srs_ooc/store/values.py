@@ -262,27 +262,23 @@ class ValuesReader:
             If it is missing or damaged, is another chunk, or cannot be read.
         """
         file = values_file(self._path, self._array, *divmod(index, self._n_across))
-        with self._borrow(file):
-            return self._read(file, index)
-
-    def _read(self, file: Path, index: int) -> tuple[NDArray[Any], int]:
-        n_items = self._chunk[0] * self._chunk[1]
-        most = n_items * self._dtype.itemsize + 16 + 4  # Blosc's header, and the CRC-32C
-        try:
-            with file.open("rb") as opened:
-                data = opened.read(most + 1)
-            if len(data) > most:
-                raise ValueError(f"more than {most} bytes")  # noqa: TRY301 (one way out)
-            values = decode(data, int(self._crcs[index]), self._dtype, n_items)
-            return values.reshape(self._chunk), len(data)
-        except FileNotFoundError:
-            found = "no file"
-        except OSError as error:
-            raise cannot_read(file, error) from error
-        except (RuntimeError, ValueError) as error:
-            found = str(error)
+        most = self.chunk_nbytes + 16 + 4  # Blosc's header, and the CRC-32C
         features, items = self._chunk
-        raise damaged(file, f"expected a chunk of {features} x {items} values, found {found}")
+        with self._borrow(file):
+            try:
+                with file.open("rb") as opened:
+                    data = opened.read(most + 1)
+                if len(data) > most:
+                    raise ValueError(f"more than {most} bytes")  # noqa: TRY301 (one way out)
+                values = decode(data, int(self._crcs[index]), self._dtype, features * items)
+                return values.reshape(self._chunk), len(data)
+            except FileNotFoundError:
+                found = "no file"
+            except OSError as error:
+                raise cannot_read(file, error) from error
+            except (RuntimeError, ValueError) as error:
+                found = str(error)
+            raise damaged(file, f"expected a chunk of {features} x {items} values, found {found}")
 
 
 # Between two codes: the value that separates them, in a feature's own units.
@@ -364,11 +360,16 @@ class ValueTables(Closing):
         self._column_nbytes = 8 * n_values_of(manifest)
         self._n_features = manifest.n_features
         self._file = _unnamed_file(path.parent)
+        handle, size = self._file.fileno(), self._column_nbytes
         try:
-            self._fill(ranges)
+            os.truncate(handle, self._n_features * size)
+            for feature, lows, highs in ranges:
+                middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
+                values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
+                os.pwrite(handle, values.tobytes(), feature * size)
         except OSError as error:
             self.close()
-            n_bytes = self._n_features * self._column_nbytes
+            n_bytes = self._n_features * size
             raise StoreError(
                 f"{path}: expected {n_bytes / MB:.0f} MB of disk for the values of codes, found "
                 f"{error.strerror}. Make room beside the store, or draw thresholds by rank."
@@ -376,14 +377,6 @@ class ValueTables(Closing):
         except BaseException:
             self.close()
             raise
-
-    def _fill(self, ranges: Ranges) -> None:
-        handle, size = self._file.fileno(), self._column_nbytes
-        os.truncate(handle, self._n_features * size)
-        for feature, lows, highs in ranges:
-            middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
-            values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
-            os.pwrite(handle, values.tobytes(), feature * size)
 
     def gather(self, features: Uints32, block: Block) -> None:
         """Read the values of ``features`` into the first columns of ``block``, without the GIL."""

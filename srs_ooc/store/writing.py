@@ -136,8 +136,7 @@ class SyncedFile:
         finally:
             self.abandon()
         self._store.checksums[self._name] = self.crc32
-        array = self._name.split("/", maxsplit=1)[0]
-        if array in SMALL_ARRAYS:
+        if (array := self._name.split("/", maxsplit=1)[0]) in SMALL_ARRAYS:
             self._store.lengths[array] = self.nbytes // dtype_of(array).itemsize
 
 

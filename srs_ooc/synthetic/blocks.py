@@ -25,14 +25,6 @@ _BLOCKS, _MEMBERS, _CELLS, _SIGNS, _CORRELATED_NOISE = 1, 2, 3, 4, 5
 _NOISE_COLUMN = np.zeros(1, dtype=np.uint32)
 
 
-def check_blocks(block_size: int, correlation: float) -> None:
-    """Raise UsageError unless blocks of this kind can be generated."""
-    if not 1 <= block_size <= MAX_BLOCK_SIZE:
-        raise UsageError(f"--block-size: expected 1 to {MAX_BLOCK_SIZE}, found {block_size}.")
-    if not -1 < correlation < 1:
-        raise UsageError(f"--correlation: expected a number inside -1..1, found {correlation:g}.")
-
-
 def block_cells(
     key: int, start: int, stop: int, columns: Uints32, block_size: int, correlation: float
 ) -> Cells:
@@ -92,7 +84,13 @@ class Blocks(Planted):
 
     def __post_init__(self) -> None:
         check_shape(self.n_rows, self.n_features, self.seed)
-        check_blocks(self.block_size, self.correlation)
+        size, correlation = self.block_size, self.correlation
+        if not 1 <= size <= MAX_BLOCK_SIZE:
+            raise UsageError(f"--block-size: expected 1 to {MAX_BLOCK_SIZE}, found {size}.")
+        if not -1 < correlation < 1:
+            raise UsageError(
+                f"--correlation: expected a number inside -1..1, found {correlation:g}."
+            )
         n_blocks = ceil_div(self.n_features, self.block_size)
         if not 1 <= self.n_relevant <= n_blocks:
             raise UsageError(

@@ -77,8 +77,7 @@ class Madelon(Planted):
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         rows = np.arange(start, stop, dtype=np.uint64)
         flipped = derive_array(self._key(_FLIP), rows) < np.uint64(int(FLIPPED * 2.0**64))
-        labels: Bytes = (self._cluster[start:stop] & np.uint8(1)) ^ flipped
-        return labels
+        return (self._cluster[start:stop] & np.uint8(1)) ^ flipped
 
     def roles(self) -> dict[str, tuple[int, ...]]:
         """Return the relevant features: ``informative`` span the cube, ``redundant`` the rest."""
@@ -150,8 +149,7 @@ def _draw_vertices(key: int, d: int) -> Floats:
     numbers = np.argsort(derive_array(key, np.arange(2**n_low)), kind="stable")[:MAX_CLUSTERS]
     low = (numbers[:, None] >> np.arange(n_low)) & 1
     grid = hash_grid(derive(key, 1), np.arange(len(numbers)), np.arange(d - n_low))
-    high = (grid & np.uint64(1)).astype(np.int64)
-    return 2.0 * np.hstack([low, high]) - 1.0
+    return 2.0 * np.hstack([low, (grid & np.uint64(1)).astype(np.int64)]) - 1.0
 
 
 def _depends_on_all(vertices: Floats) -> bool:

@@ -45,16 +45,12 @@ def _endings() -> Uints:
     return np.frombuffer(packed, dtype=np.uint64)
 
 
-def _header(n_features: int) -> Iterator[bytes]:
-    for start in range(0, n_features, NAMES_AT_ONCE):
-        stop = min(start + NAMES_AT_ONCE, n_features)
-        yield "".join(f"{feature_name(i)}," for i in range(start, stop)).encode()
-    yield f"{TARGET_NAME}\n".encode()
-
-
 def csv_pieces(problem: Problem) -> Iterator[bytes]:
     """Yield the table as CSV, header first and target last, in pieces of bounded size."""
-    yield from _header(problem.n_features)
+    for start in range(0, problem.n_features, NAMES_AT_ONCE):
+        stop = min(start + NAMES_AT_ONCE, problem.n_features)
+        yield "".join(f"{feature_name(i)}," for i in range(start, stop)).encode()
+    yield f"{TARGET_NAME}\n".encode()
     width = min(problem.n_features, PIECE_CELLS)
     for start, stop in pieces(problem.n_rows, width):
         endings = _endings()[problem.target(start, stop)][:, None]
@@ -138,7 +134,12 @@ def write_table(problem: Problem, out: Path) -> None:
     name = out.name
     if not name.endswith((".csv", ".csv.gz", ".zarr")):
         raise UsageError(f"{out}: expected a name ending in .csv, .csv.gz or .zarr.")
-    _check_classes(problem)
+    target = problem.target(0, problem.n_rows)
+    if np.all(target == target[0]):
+        raise UsageError(
+            f"--rows {problem.n_rows}: expected a table of at least two classes, found one class. "
+            "Ask for more rows, or another --seed."
+        )
     check_free(out)
     check_free(truth_path(out))
     with explained(out):
@@ -150,15 +151,6 @@ def write_table(problem: Problem, out: Path) -> None:
             with published_file(out) as scratch:
                 write_csv(problem, scratch, compressed=name.endswith(".gz"))
                 _write_truth(problem, out)
-
-
-def _check_classes(problem: Problem) -> None:
-    target = problem.target(0, problem.n_rows)
-    if np.all(target == target[0]):
-        raise UsageError(
-            f"--rows {problem.n_rows}: expected a table of at least two classes, found one class. "
-            "Ask for more rows, or another --seed."
-        )
 
 
 def _write_truth(problem: Problem, out: Path) -> None:

@@ -88,17 +88,13 @@ class Block:
         codes: NDArray[Any] = self.codes.view(f"u{self.code_nbytes}")
         if self.tiled:
             return codes.reshape(-1, self.n_rows, _native.TILE)
-        whole: NDArray[Any] = codes[: len(codes) // self.n_rows * self.n_rows]
-        return whole.reshape(-1, self.n_rows)
+        return codes[: len(codes) // self.n_rows * self.n_rows].reshape(-1, self.n_rows)
 
     def codes_at(self, columns: Integers, rows: Integers) -> NDArray[Any]:
         """Return a copy of the codes of some columns at some rows; (n_columns, n_rows)."""
         codes, tiles, within = self._by_column(), columns // _native.TILE, columns % _native.TILE
-        found: NDArray[Any]
-        if self.tiled:
-            found = codes[tiles[:, None], rows[None, :], within[:, None]]
-        else:
-            found = codes[columns[:, None], rows[None, :]]
+        at = (tiles[:, None], rows, within[:, None]) if self.tiled else (columns[:, None], rows)
+        found: NDArray[Any] = codes[at]
         return found
 
     def largest_codes(self, columns: Integers) -> Ints:

@@ -401,5 +401,4 @@ def mean_losses(sums: Floats, response: Response, splits: tuple[RowSplit, ...]) 
     weights = response.weights
     weight = float(sum(weights[s.predicted].sum() for s in splits))
     scale = 1.0 if response.scale is None else response.scale
-    means: Floats = sums / (scale * scale) / weight
-    return means
+    return sums / (scale * scale) / weight

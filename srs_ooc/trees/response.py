@@ -90,21 +90,17 @@ class Response:
         if not (math.isfinite(low) and math.isfinite(high)) or low == high:
             raise ValueError(f"expected finite targets that differ, found {low} to {high}")
         whole = None if weights is None else whole_weights(weights)
+        total = len(values) if whole is None else int(whole.sum(dtype=np.int64))
+        bits = min(TARGET_BITS, 63 - 2 * (total - 1).bit_length())
+        if whole is not None:
+            bits = min(bits, _WEIGHTED_BITS - (int(whole.max()) - 1).bit_length())
         center = low / 2 + high / 2
-        exponent = _bits(len(values), whole) - math.frexp(max(high - center, center - low))[1]
+        exponent = bits - math.frexp(max(high - center, center - low))[1]
         exponent = min(exponent, _LARGEST_EXPONENT)
         targets = np.rint(np.ldexp(values - center, exponent)).astype(np.int32)
         channels = targets[None] if whole is None else np.stack([whole, whole * targets])
         labels = np.zeros(len(values), dtype=np.int32)
         return Response(labels, 1, channels, center, math.ldexp(1.0, exponent))
-
-
-def _bits(n_rows: int, weights: Ints32 | None) -> int:
-    total = n_rows if weights is None else int(weights.sum(dtype=np.int64))
-    bits = min(TARGET_BITS, 63 - 2 * (total - 1).bit_length())
-    if weights is None:
-        return bits
-    return min(bits, _WEIGHTED_BITS - (int(weights.max()) - 1).bit_length())
 
 
 def whole_weights(weights: Reals) -> Ints32:
@@ -126,8 +122,7 @@ def whole_weights(weights: Reals) -> Ints32:
         weights = np.ldexp(weights, -math.frexp(largest)[1])
         total = math.fsum(weights.tolist())
         weights = weights * min(LARGEST_WEIGHT / float(weights.max()), TOTAL_WEIGHT / total)
-    whole: Ints32 = np.maximum(np.rint(weights), 1).astype(np.int32)
-    return whole
+    return np.maximum(np.rint(weights), 1).astype(np.int32)
 
 
 # The table of ``x log2 x`` that entropy is computed from, in fixed point and in integers only.
@@ -206,8 +201,7 @@ class TrainingRows:
         """Return all rows; entropy needs a table of ``n_rows + 1`` 8-byte integers."""
         order = np.argsort(response.labels, kind="stable").astype(np.int32)
         table = xlogx_table(len(order)) if impurity == "entropy" else _NO_TABLE
-        stats, scale = root_of(response, order)
-        return cls(response, order, stats, scale, table)
+        return cls(response, order, *root_of(response, order), table)
 
     def resampled(self, key: int) -> "TrainingRows":
         """Return as many rows drawn with replacement by ``key``.
@@ -268,8 +262,7 @@ class TrainingRows:
 
     def _repeated(self, times: Ints) -> "TrainingRows":
         order = np.repeat(self.order, times)
-        stats, scale = root_of(self.response, order)
-        return TrainingRows(self.response, order, stats, scale, self.xlogx)
+        return TrainingRows(self.response, order, *root_of(self.response, order), self.xlogx)
 
 
 def times_drawn(key: int, n: int) -> Ints:
@@ -288,19 +281,12 @@ def root_of(response: Response, order: Integers) -> tuple[Ints, float]:
     if not response.is_regression:
         return stats, float(stats[:, -1].sum())
     weight, total = int(stats[0, -2]), int(stats[0, -1])
-    spread = _sum_of_squares(response, order) * weight - total * total
-    return stats, float(spread) / float(weight)
-
-
-def _sum_of_squares(response: Response, order: Integers) -> int:
-    """Return the sum of weight times target squared, exactly."""
     sums = response.channels[-1][order].astype(np.int64)
-    targets = sums
-    if response.n_channels == 2:
-        targets = sums // response.channels[0][order]
+    targets = sums // response.channels[0][order] if response.n_channels == 2 else sums
     products = sums * targets
     high, low = products >> 32, products & 0xFFFFFFFF
-    return (int(high.sum()) << 32) + int(low.sum())
+    squares = (int(high.sum()) << 32) + int(low.sum())  # weight times target squared, exactly
+    return stats, float(squares * weight - total * total) / float(weight)
 
 
 # How a tree is grown, and what it says.

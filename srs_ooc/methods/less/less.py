@@ -109,8 +109,7 @@ class Less(ScoreParams, core.Method):
 
     def make(self, context: core.SamplerContext) -> core.Sampler:
         """Return the sampler; it holds nothing where no relevance test is on the way."""
-        weights = context.weights
-        if weights is None:
+        if (weights := context.weights) is None:
             weights = np.zeros(context.n_features, np.uint32)
             weights[slice(None) if context.candidates is None else context.candidates] = 1
         drawing = core.WeightedDrawing(weights, context.subspace_size, replacement=self.replacement)

@@ -102,7 +102,9 @@ class Leverage:
         if self._found is None:
             assert self._gram is not None
             if self._center:
-                center_both(self._gram)
+                means = self._gram.mean(axis=0)  # made that of A with these taken off its columns
+                self._gram -= means
+                self._gram -= (means - means.mean())[:, None]
             found = core.numerics.top_eigenvectors(self._gram, self._rank)
             self._gram = None
             self._begin_scoring(*found)
@@ -117,13 +119,6 @@ class Leverage:
     def scores(self) -> core.Floats:
         """Return the leverage scores; they sum to 1 unless all columns are constant."""
         return self._scores
-
-
-def center_both(gram: core.Floats) -> None:
-    """Make A A' in place that of A with its columns' means taken off."""
-    means = gram.mean(axis=0)
-    gram -= means
-    gram -= (means - means.mean())[:, None]
 
 
 # Leverage scores for tables of many rows, by a random range finder.

@@ -79,8 +79,7 @@ def score_table(
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
         for sentence in params.notes(scoring.scan.n_rows, n_features - n_excluded):
             note(sentence)
-        scores = scoring.scores(watch)
-        if scores is None:
+        if (scores := scoring.scores(watch)) is None:
             return None
         names = store.names  # opened now, while it is this store
         by_source = np.empty(len(scores))

@@ -439,8 +439,7 @@ def estimate(
     share = len(varying) / len(task.targets)
     n_left = min(len(varying), max(round(share * n_left), 1))
     targets = _tried(task, varying)
-    first = next(targets, None)
-    if first is None:
+    if (first := next(targets, None)) is None:
         return 0.0, 0, "no values differ", "nothing to do"
     found = task.request.params.estimate(scorer, chain([first], targets), n_left, seconds)
     return found[0], n_left, *found[1:]

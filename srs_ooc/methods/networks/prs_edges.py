@@ -83,8 +83,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle the options, in the words of a network."""
-        share = given.get("validation_share")
-        if share is not None:
+        if (share := given.get("validation_share")) is not None:
             text = cls.options()["validation_share"].settle("validation_share", share)
             if not 0 < core.exact_share(text) <= core.exact_share("0.5"):
                 raise core.UsageError(
@@ -242,8 +241,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             block.tiled = False
             scorer.source.gather(scorer.regulators, block)
             for number, (target, values) in enumerate(targets):
-                context = scorer.context(block, target, values)
-                if context is not None:
+                if (context := scorer.context(block, target, values)) is not None:
                     learning[number], fit = self.learning(JointTarget, context, context.places)
                     learning[number].places, learning[number].fit = context.places, fit
             descent = JointDescent(self, learning, edges.n_regulators)
@@ -285,8 +283,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             iteration = core.Iteration(number, named, core.derive(tree_key, number))
             return learner.fit(own, core.Columns(names, names), iteration)
 
-        room = self.n_copied(n)
-        return kind(self, folds, truth, n, room, key), fit
+        return kind(self, folds, truth, n, self.n_copied(n), key), fit
 
 
 def _standardised(rows: core.TrainingRows) -> core.TrainingRows:
@@ -405,13 +402,14 @@ class JointDescent:
 
     def state(self) -> core.State:
         """Return where the work stands; the targets have states of their own."""
-        facts: dict[str, Any] = {
-            "epoch": self.epoch,
-            "best_epoch": self.best_epoch,
-            "best_objective": self.best_objective if self.best_epoch else None,
-            "done": self.is_done,
-        }
-        return core.State(facts=facts)
+        return core.State(
+            facts={
+                "epoch": self.epoch,
+                "best_epoch": self.best_epoch,
+                "best_objective": self.best_objective if self.best_epoch else None,
+                "done": self.is_done,
+            }
+        )
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""

@@ -41,9 +41,7 @@ def training_rows(values: core.Floats, weights: core.Floats | None) -> core.Trai
         return None
     filled = np.where(known, values, values[known][0])
     rows = core.TrainingRows.of(core.Response.targets(filled, weights), "variance")
-    if known.all():
-        return rows
-    return rows.only(np.flatnonzero(known).astype(np.int32))
+    return rows if known.all() else rows.only(np.flatnonzero(known).astype(np.int32))
 
 
 # What the options of every method of weighing regulators answer.

@@ -160,8 +160,7 @@ class ParametricRandomSubspace(core.Sampler):
         """Return the votes of a fold's models, (T, n_predicted); a view."""
         n_models, most = self._n_models, self._folds.most_predicted
         votes = self._votes.reshape(self.n_folds, n_models, most)
-        of_fold: core.Floats32 = votes[fold, :, : len(self._folds.splits[fold].predicted)]
-        return of_fold
+        return votes[fold, :, : len(self._folds.splits[fold].predicted)]
 
     def step(self) -> bool:
         """Take one step by one fold's rows; after the last fold look at what it came to."""
@@ -287,8 +286,7 @@ class ParametricRandomSubspace(core.Sampler):
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
-        facts = saved.facts
-        if facts is None:
+        if (facts := saved.facts) is None:
             return
         for name, pages in self._large().items():
             saved.fill(name, pages.array)

@@ -43,8 +43,7 @@ def mean_products(table: Table, sets: core.Candidates) -> Callable[[Places], Tab
 
     def of(places: Places) -> Table:
         if whole is not None:
-            some: Table = whole[places[:, :, None], places[:, None, :]]
-            return some
+            return whole[places[:, :, None], places[:, None, :]]
         own = table[places]
         products_of_sets = row_products(own, own)
         products_of_sets *= scale
@@ -382,8 +381,7 @@ def quadratic_ratio(table: Table, labels: Places, sets: core.Candidates) -> Tabl
         found[regular] = total
         return found
 
-    largest = min(rows.shape[1] for rows in rows_of) - 1
-    return of_all(sets, of, table, largest)
+    return of_all(sets, of, table, min(rows.shape[1] for rows in rows_of) - 1)
 
 
 def least_squares(table: Table, numbers: Table, sets: core.Candidates, each: float) -> Table:
@@ -417,8 +415,7 @@ def least_squares(table: Table, numbers: Table, sets: core.Candidates, each: flo
 
 
 def _unless_singular(pivots: core.Floats, found: core.Floats) -> core.Floats:
-    regular = (pivots > SINGULAR).all(axis=1)
-    return np.where(regular, found, np.inf)
+    return np.where((pivots > SINGULAR).all(axis=1), found, np.inf)
 
 
 # RIC without a model of the densities: divergences from distances to nearest neighbours.

@@ -324,8 +324,7 @@ class RandomSubspaceEnsemble(core.Sampler):
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
-        facts = saved.facts
-        if facts is None:
+        if (facts := saved.facts) is None:
             return
         saved.fill(self._score_name, self.score)
         self._bettered[:] = False
