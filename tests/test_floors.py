@@ -264,8 +264,8 @@ class Change(NamedTuple):
 
 
 SIZES = {
-    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 634)]),
-    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 83)]),
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1308)]),
+    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 648)]),
     "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 0)]),
 }
 """How large the package is, as benchmarks/research/count_code.py counts it: what it was when this
