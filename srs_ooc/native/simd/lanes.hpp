@@ -113,9 +113,8 @@ template <typename Code> struct LaneMap {
     // Features that are categories get their bijections, all others a shift by one.
     void set(const uint8_t *categorical, const uint32_t *hashes, const LaneKey &key) {
         any_mapped = categorical != nullptr;
-        for (int l = 0; l < TILE; ++l) {
-            shift[l] = 1;
-            if (!any_mapped) continue;
+        for (int l = 0; l < TILE; ++l) shift[l] = 1;
+        for (int l = 0; any_mapped && l < TILE; ++l) {
             const Map map(key(hashes[l]));
             mapped[l] = static_cast<Code>(-int(categorical[l]));
             flip[l] = map.flip;
