@@ -25,13 +25,8 @@ constexpr double LN2_HIGH = 0.6931471805598903, LN2_LOW = 5.497923018708371e-14,
 constexpr double SQRT_HALF = 0.7071067811865476, LARGEST_POWER = 700.0;
 constexpr int LOG_TERMS = 12, EXP_TERMS = 14;
 constexpr size_t PIECE = 64; // numbers that go through each term together
-#if defined(__GNUC__) && !defined(__clang__)
-#define SRS_TERMS __attribute__((optimize("O3"))) // its loops gain by it, all others of this file do not
-#else
-#define SRS_TERMS
-#endif
 
-SRS_TERMS void log_piece(const double *x, size_t n, double *out) {
+void log_piece(const double *x, size_t n, double *out) {
     double exponent[PIECE], s[PIECE], square[PIECE], series[PIECE];
     for (size_t i = 0; i < n; ++i) {
         int e;
@@ -48,7 +43,7 @@ SRS_TERMS void log_piece(const double *x, size_t n, double *out) {
     for (size_t i = 0; i < n; ++i) out[i] = exponent[i] * LN2_HIGH + (2.0 * s[i] * series[i] + exponent[i] * LN2_LOW);
 }
 
-SRS_TERMS void exp_piece(const double *x, size_t n, double *out) {
+void exp_piece(const double *x, size_t n, double *out) {
     double k[PIECE], r[PIECE], series[PIECE];
     for (size_t i = 0; i < n; ++i) {
         const double within = x[i] < -LARGEST_POWER ? -LARGEST_POWER : x[i] > LARGEST_POWER ? LARGEST_POWER : x[i];
