@@ -66,7 +66,7 @@ template <typename Code> struct LaneSearch {
     int64_t first, n_columns = TILE; // columns that there are
 
     // Score a split of each lane, or find the best one; offer the best of all.
-    template <typename Lines> SRS_APART void search(const Lines lines, Split &best) const {
+    template <typename Lines> SRS_INLINE void search(const Lines lines, Split &best) const {
         if (here.deviations && try_wide(lines, best)) return;
         if (scan.job.best && try_cells(lines, best)) return;
         if (scan.job.best) return try_best(lines, best);
