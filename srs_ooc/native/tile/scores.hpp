@@ -128,7 +128,7 @@ template <typename Code> struct TileScores {
     }
 
     // As Criterion::gini_score, operation by operation, for all lanes.
-    template <typename Count> SRS_APART void gini(const Count *going_left, int32_t *bits) const {
+    template <typename Count> SRS_INLINE void gini(const Count *going_left, int32_t *bits) const {
         const NodeStats &f = node.stats;
         alignas(64) int32_t n_left[TILE];
         alignas(64) float sums[TILE], sides[TILE];
