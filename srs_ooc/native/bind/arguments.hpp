@@ -35,27 +35,24 @@ template <typename> struct ArrayKind : std::false_type {};
 template <typename T, auto... Lengths> struct ArrayKind<ArrayOf<T, nanobind::shape<Lengths...>>> : std::true_type {
     static constexpr bool ANY = std::is_same_v<T, nanobind::ro> || std::is_same_v<T, nanobind::numpy>;
     using Item = std::conditional_t<std::is_same_v<T, nanobind::ro>, const char, std::conditional_t<ANY, char, T>>;
-    static std::string text() {
-        const std::string bits = std::to_string(8 * sizeof(Item)), n = std::to_string(sizeof...(Lengths));
-        const std::string dtype = ANY                                       ? "an array"
-                                  : std::is_same_v<T, bool>                 ? "bool"
-                                  : std::is_floating_point_v<Item>          ? "float" + bits
-                                  : std::is_signed_v<Item>                  ? "int" + bits
-                                                                            : "uint" + bits;
-        return dtype + " in " + n + (n == "1" ? " dimension" : " dimensions") + ", C-contiguous and aligned" +
-               (std::is_const_v<Item> ? "" : ", writable");
-    }
+    static constexpr const char *DTYPE = ANY                             ? "an array"
+                                         : std::is_same_v<T, bool>        ? "bool"
+                                         : std::is_floating_point_v<Item> ? "float"
+                                         : std::is_signed_v<Item>         ? "int"
+                                                                          : "uint";
+    static constexpr size_t BITS = ANY || std::is_same_v<T, bool> ? 0 : 8 * sizeof(Item); // 0: not said
+    static constexpr size_t N_DIMENSIONS = sizeof...(Lengths);
 };
 
-// What was given for an array.
-inline std::string text_of(nanobind::handle given) {
-    const auto text = [](nanobind::handle of) { return std::string(nanobind::str(of).c_str()); };
-    if (!nanobind::hasattr(given, "dtype") || !nanobind::hasattr(given, "flags")) return text(given.type().attr("__name__"));
-    const nanobind::object flags = given.attr("flags");
-    const auto is = [&](const char *flag) { return nanobind::cast<bool>(flags.attr(flag)); };
-    return text(given.attr("dtype")) + " of shape " + text(given.attr("shape")) + (is("c_contiguous") ? "" : ", not contiguous") +
-           (is("writeable") ? "" : ", read-only") + (is("aligned") ? "" : ", not aligned");
-}
+// Refusals are compiled once, in arguments.cpp, not for each kind of array.
+[[noreturn]] void refuse_array(const char *what, const char *dtype, size_t bits, size_t n_dimensions, bool writable,
+                               nanobind::handle given);
+[[noreturn]] void refuse(const std::string &what, const std::string &expected, const std::string &found);
+[[noreturn]] void refuse_size(const char *what, int64_t expected, size_t found);
+[[noreturn]] void refuse_room(const char *what, int64_t count, int64_t times, int64_t found);
+[[noreturn]] void refuse_shape(const char *what, const int64_t (&expected)[2], const int64_t (&found)[2]);
+[[noreturn]] void refuse_item(const char *what, size_t index, int64_t bound, const std::string &found);
+[[noreturn]] void refuse_dtype(const char *what, const char *kind, size_t bits, size_t other_bits);
 
 template <typename A> using Taken = std::conditional_t<ArrayKind<A>::value, Given<A>, A>;
 
@@ -65,8 +62,8 @@ void expect_array(const std::array<const char *, N> &names, size_t place, const 
         const bool is_aligned = given.array.is_valid() && (given.array.size() == 0 ||
             reinterpret_cast<uintptr_t>(given.array.data()) % alignof(typename ArrayKind<A>::Item) == 0);
         if (!is_aligned)
-            throw nanobind::type_error((names[place] + (": expected " + ArrayKind<A>::text()) + ", found " +
-                                        text_of(given.source)).c_str());
+            refuse_array(names[place], ArrayKind<A>::DTYPE, ArrayKind<A>::BITS, ArrayKind<A>::N_DIMENSIONS,
+                         !std::is_const_v<typename ArrayKind<A>::Item>, given.source);
     }
 }
 
@@ -88,24 +85,12 @@ void define(Scope &scope, const char *name, R (*function)(A...), const Names &..
 
 // ---- arrays that hold something else --------------------------------------------------------------
 
-[[noreturn]] inline void refuse(const std::string &what, const std::string &expected, const std::string &found) {
-    throw std::invalid_argument(what + ": expected " + expected + ", found " + found);
-}
-
 // A number, or item `index` of an array.
-inline void expect_between(const char *what, int64_t found, int64_t least, int64_t most, int64_t index = -1) {
-    if (found < least || found > most)
-        refuse(index < 0 ? what : what + ("[" + std::to_string(index) + "]"),
-               least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most), std::to_string(found));
-}
-
-inline void expect_finite(const char *what, double found) { // a scale, or a unit
-    if (!(found >= 0 && found <= std::numeric_limits<double>::max())) refuse(what, "a number, 0 or more", std::to_string(found));
-}
+void expect_between(const char *what, int64_t found, int64_t least, int64_t most, int64_t index = -1);
+void expect_finite(const char *what, double found); // a scale, or a unit
 
 template <typename A> void expect_size(const char *what, const A &array, int64_t size) {
-    if (static_cast<int64_t>(array.size()) != size)
-        refuse(what, std::to_string(size) + " items", std::to_string(array.size()));
+    if (static_cast<int64_t>(array.size()) != size) refuse_size(what, size, array.size());
 }
 
 template <typename A> void expect_size_or_none(const char *what, const A &array, int64_t size) {
@@ -115,14 +100,12 @@ template <typename A> void expect_size_or_none(const char *what, const A &array,
 // So many items or more: a count times another may be more than 64 bits hold.
 template <typename A> void expect_room(const char *what, const A &array, int64_t count, int64_t times) {
     const auto size = static_cast<int64_t>(array.size());
-    if (count > 0 && times > 0 && size / times < count)
-        refuse(what, std::to_string(count) + " times " + std::to_string(times) + " items", std::to_string(size));
+    if (count > 0 && times > 0 && size / times < count) refuse_room(what, count, times, size);
 }
 
 template <typename A> void expect_shape(const char *what, const A &array, int64_t first, int64_t second) {
-    const auto text = [](int64_t a, int64_t b) { return "shape (" + std::to_string(a) + ", " + std::to_string(b) + ")"; };
     const auto own = static_cast<int64_t>(array.shape(0)), own_second = static_cast<int64_t>(array.shape(1));
-    if (own != first || own_second != second) refuse(what, text(first, second), text(own, own_second));
+    if (own != first || own_second != second) refuse_shape(what, {first, second}, {own, own_second});
 }
 
 // Items that are 0 .. bound - 1; looked at without a branch, so that many are looked at together.
@@ -135,9 +118,7 @@ template <typename A> void expect_below(const char *what, const A &items, int64_
     unsigned is_beyond = 0;
     for (size_t i = 0; i < items.size(); ++i) is_beyond |= static_cast<Unsigned>(items.data()[i]) >= limit;
     for (size_t i = 0; is_beyond && i < items.size(); ++i)
-        if (static_cast<Unsigned>(items.data()[i]) >= limit)
-            refuse(what + ("[" + std::to_string(i) + "]"), bound > 0 ? "0 to " + std::to_string(bound - 1) : "no items",
-                   std::to_string(items.data()[i]));
+        if (static_cast<Unsigned>(items.data()[i]) >= limit) refuse_item(what, i, bound, std::to_string(items.data()[i]));
 }
 
 // Where parts of so many items begin, and where the last one ends.
@@ -159,10 +140,7 @@ void with_dtype(const char *what, const A &array, const Work &work) {
     };
     if (is_of(First())) return work(First());
     if (is_of(Second())) return work(Second());
-    const auto bits = [](auto item) { return std::to_string(8 * sizeof item); };
-    const std::string kind = std::is_floating_point_v<First> ? "float" : "uint";
-    throw nanobind::type_error((what + (": expected " + kind) + bits(First()) + " or " + kind + bits(Second()) +
-                                ", aligned, found another dtype, or not aligned").c_str());
+    refuse_dtype(what, std::is_floating_point_v<First> ? "float" : "uint", 8 * sizeof(First), 8 * sizeof(Second));
 }
 
 // Columns that a block has room for: of a tiled one, whole tiles.

@@ -168,7 +168,7 @@ struct Texts {
     std::string bytes;
     std::vector<std::uint64_t> ends, hashes;
 
-    void add(std::string_view text) {
+    [[gnu::noinline]] void add(std::string_view text) {
         bytes.append(text);
         ends.push_back(bytes.size());
         hashes.push_back(hash_text(text.data(), text.size()));
@@ -347,7 +347,7 @@ class TableSink {
 
     std::uint8_t &cells_at(std::int64_t column) { return cells[by_row_ ? 0 : column]; }
 
-    void put_number(std::int32_t at, std::int64_t column, const Decimal &decimal,
+    [[gnu::noinline]] void put_number(std::int32_t at, std::int64_t column, const Decimal &decimal,
                     std::string_view text) {
         std::uint8_t &kind = cells_at(column);
         if (kind == kUnknown) kind = kNumbers;
@@ -358,7 +358,7 @@ class TableSink {
     }
 
     // A text where no cell was a number so far; 1,5 for 1.5 is not taken for one.
-    void put_text(std::int32_t at, std::int64_t column, std::string_view text) {
+    [[gnu::noinline]] void put_text(std::int32_t at, std::int64_t column, std::string_view text) {
         std::uint8_t &kind = cells_at(column);
         Decimal decimal;
         const char *end = text.data() + text.size(), other = dialect_.point == '.' ? ',' : '.';
@@ -391,7 +391,7 @@ class TableSink {
         first_column_ = column;
     }
 
-    void complain_of_first(std::int64_t column) {
+    [[gnu::noinline]] void complain_of_first(std::int64_t column) {
         if (pending_.fault != Fault::none) return;
         const std::size_t i = by_row_ ? 0 : static_cast<std::size_t>(column);
         complain(Fault::not_a_number, by_row_ ? first_column_ : column,
@@ -399,7 +399,7 @@ class TableSink {
         pending_.line = first_lines_[i];
     }
 
-    void complain(Fault fault, std::int64_t column, std::string_view text) {
+    [[gnu::noinline]] void complain(Fault fault, std::int64_t column, std::string_view text) {
         if (pending_.fault == Fault::none)
             pending_ = {fault, 0, column, std::string(text.substr(0, 80))};
     }

@@ -232,7 +232,7 @@ template <typename Code> struct Grower : TreeData<Code> {
     // ---- nodes ---------------------------------------------------------------------------------
 
     // Grow the tree below a node; subtrees may be left `for_later`.
-    void grow_from(const Node &root, const int64_t *root_stats, SubtreeTasks *for_later) {
+    SRS_APART void grow_from(const Node &root, const int64_t *root_stats, SubtreeTasks *for_later) {
         const TreeRecorder<Code> recorder{job};
         Node stack[STACK];
         stack[0] = root;

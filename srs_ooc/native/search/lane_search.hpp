@@ -63,11 +63,11 @@ template <typename Code> struct LaneSearch {
     const uint8_t *categories; // [TILE], or null where no lane is of categories
     const uint8_t *wanted;     // [TILE] lanes not wanted are dropped; null: all are
     const int32_t *columns;    // lane l is column columns[l], or first + l without them
-    int64_t first;
+    int64_t first, n_columns = TILE; // columns that there are
 
     // Score a split of each lane, or find the best one; offer the best of all.
     template <typename Lines> SRS_INLINE void search(const Lines lines, Split &best) const {
-        if (here.deviations && try_wide(lines, lanes_in_use(), best)) return;
+        if (here.deviations && try_wide(lines, best)) return;
         if (scan.job.best && try_cells(lines, best)) return;
         if (scan.job.best) return try_best(lines, best);
         alignas(64) int32_t bits[TILE];
@@ -78,14 +78,11 @@ template <typename Code> struct LaneSearch {
         scan.offer_lanes(bits, hashes, random, columns, first, best);
     }
 
-    // The same where it is rarely come to: a copy in the caller would take as long to compile as a hot one.
-    template <typename Lines> __attribute__((noinline)) void search_apart(const Lines lines, Split &best) const {
-        search(lines, best);
-    }
-
+  private:
     // Search with the deviations of the node's rows, if that can be done.
-    template <typename Lines> SRS_INLINE bool try_wide(const Lines lines, int n_lanes, Split &best) const {
+    template <typename Lines> SRS_INLINE bool try_wide(const Lines lines, Split &best) const {
         if constexpr (sizeof(Code) == 1) {
+            const int n_lanes = lanes_in_use();
             if (!here.deviations || categories || any_missing(n_lanes)) return false;
             const Deviations &own = *here.deviations;
             if (scan.job.best) SortedLanes(scan, own).search(lines, n_lanes, hashes, wanted, columns, first, best);
@@ -95,7 +92,6 @@ template <typename Code> struct LaneSearch {
         return false;
     }
 
-  private:
     // Search by counting rows by code, if that can be done.
     template <typename Lines> SRS_INLINE bool try_cells(const Lines lines, Split &best) const {
         if constexpr (sizeof(Code) == 1) {
@@ -110,7 +106,7 @@ template <typename Code> struct LaneSearch {
         return false;
     }
 
-    template <typename Lines> __attribute__((noinline)) void try_best(const Lines lines, Split &best) const {
+    template <typename Lines> SRS_APART void try_best(const Lines lines, Split &best) const {
         BestScan<Code> found(scan);
         found.search(lines, low, high, hashes, categories);
         for (int l = 0; wanted && l < TILE; ++l) found.bits[l] = wanted[l] ? found.bits[l] : -1;
@@ -119,7 +115,7 @@ template <typename Code> struct LaneSearch {
 
     // Lanes that are columns, not padding.
     SRS_INLINE int lanes_in_use() const {
-        const int64_t rest = columns ? TILE : scan.job.n_columns - first;
+        const int64_t rest = columns ? n_columns : scan.job.n_columns - first;
         return static_cast<int>(rest < TILE ? rest : TILE);
     }
 

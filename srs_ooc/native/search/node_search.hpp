@@ -39,24 +39,26 @@ template <typename Code> struct TiledSearch {
 
     // ---- the tiles of a part of the columns ----------------------------------------------------
 
-    __attribute__((noinline)) Split scan_part(Step step, const Scan &scan, int64_t from, int64_t to) const {
-        if (step == ALL) return scan_all(scan, from, to);
-        return step == RANGES ? find_ranges(scan, from, to) : scan_chosen(scan, from, to);
-    }
-
-    SRS_INLINE Split scan_all(const Scan &scan, int64_t from, int64_t to) const {
+    SRS_APART Split scan_part(Step step, const Scan &scan, int64_t from, int64_t to) const {
         const Data &tree = here.tree;
-        const Ahead ahead = lines_ahead();
+        const Ahead ahead = step == ALL ? lines_ahead() : Ahead{};
         Split best;
         for (int64_t first = from; first < to; first += TILE) {
-            alignas(64) Code low[TILE], high[TILE];
+            alignas(64) Code own[2][TILE];
+            Code *low = step == ALL ? own[0] : tree.lows + first, *high = step == ALL ? own[1] : tree.highs + first;
             const BlockLines<Code> lines = tree.block_lines(first, here.node);
-            scan.range(lines, low, high, ahead);
-            const bool is_padded = first + TILE > tree.job.n_columns;
-            const uint8_t *wanted = is_padded ? tree.real + first : nullptr;
+            const uint8_t *wanted = first + TILE > tree.job.n_columns ? tree.real + first : nullptr;
+            if (step == CHOSEN) {
+                wanted = tree.chosen + first;
+                uint8_t any = 0;
+                for (int l = 0; l < TILE; ++l) any |= wanted[l];
+                if (!any) continue;
+            } else {
+                scan.range(lines, low, high, ahead);
+                if (step == RANGES) continue;
+            }
             const uint8_t *categories = tree.categories_of_tile(first);
-            const LaneSearch<Code> lanes{here, scan, low, high, tree.feature_hashes + first, categories, wanted, nullptr, first};
-            lanes.search(lines, best);
+            LaneSearch<Code>{here, scan, low, high, tree.feature_hashes + first, categories, wanted, nullptr, first}.search(lines, best);
         }
         return best;
     }
@@ -69,27 +71,6 @@ template <typename Code> struct TiledSearch {
         if (nbytes * (here.tree.padded() / TILE) < CACHED) return Ahead{};
         if (nbytes > TILE_CACHED) return Ahead{here.node.n < job.n_rows, ROWS_AHEAD, 0};
         return Ahead{true, 0, tile * (here.node.n >= 64 ? 1 : here.node.n >= 16 ? 2 : 4)};
-    }
-
-    SRS_INLINE Split find_ranges(const Scan &scan, int64_t from, int64_t to) const {
-        const Data &tree = here.tree;
-        for (int64_t first = from; first < to; first += TILE)
-            scan.range(tree.block_lines(first, here.node), tree.lows + first, tree.highs + first);
-        return Split{};
-    }
-
-    SRS_INLINE Split scan_chosen(const Scan &scan, int64_t from, int64_t to) const {
-        const Data &tree = here.tree;
-        Split best;
-        for (int64_t first = from; first < to; first += TILE) {
-            uint8_t any = 0;
-            for (int l = 0; l < TILE; ++l) any |= tree.chosen[first + l];
-            if (!any) continue;
-            const LaneSearch<Code> lanes{here, scan, tree.lows + first, tree.highs + first, tree.feature_hashes + first,
-                                         tree.categories_of_tile(first), tree.chosen + first, nullptr, first};
-            lanes.search(tree.block_lines(first, here.node), best);
-        }
-        return best;
     }
 
     // ---- threads share the tiles of a large node -----------------------------------------------
@@ -132,7 +113,6 @@ template <typename Code> struct SampledSearch {
         Split best;
         for (int64_t wanted = here.tree.job.max_features; wanted > 0 && !candidates.exhausted();) {
             if (here.by_column()) wanted -= ColumnSearch<Code>{here}.try_column(candidates.next(), best);
-            else if (sizeof(Code) == 1 && here.deviations) wanted -= try_few_columns(wanted, best);
             else wanted -= try_columns(wanted, best);
         }
         candidates.rewind();
@@ -140,7 +120,7 @@ template <typename Code> struct SampledSearch {
     }
 
   private:
-    // Score up to a tile of columns of a small node at once; return how many are not constant.
+    // Score up to a tile of columns of a small node at once, fewer with deviations; return how many are not constant.
     SRS_INLINE int64_t try_columns(int64_t wanted, Split &best) const {
         const TreeData<Code> &tree = here.tree;
         alignas(64) int32_t columns[TILE];
@@ -155,34 +135,9 @@ template <typename Code> struct SampledSearch {
         const NodeLines<Code> lines{tree.node_lines};
         here.scan.range(lines, low, high);
         for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
-        const LaneSearch<Code> lanes{here, here.scan, low, high, hashes, any ? categories : nullptr, used, columns, 0};
-        lanes.search(lines, best);
+        LaneSearch<Code>{here, here.scan, low, high, hashes, any ? categories : nullptr, used, columns, 0, n}.search(lines, best);
         int64_t n_varying = 0;
         for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
-        return n_varying;
-    }
-
-    // The same where the node is searched with deviations: fewer columns at once.
-    SRS_INLINE int64_t try_few_columns(int64_t wanted, Split &best) const {
-        const TreeData<Code> &tree = here.tree;
-        alignas(64) int32_t columns[TILE];
-        alignas(64) uint32_t hashes[TILE] = {};
-        alignas(64) Code low[TILE], high[TILE];
-        uint8_t categories[TILE] = {}, used[TILE], any = 0;
-        const int64_t n = here.tree.candidates.take(columns, wanted < TILE ? wanted : TILE);
-        int64_t n_varying = 0;
-        for (int64_t l = 0; l < n; ++l) hashes[l] = tree.feature_hashes[columns[l]];
-        for (int64_t l = 0; tree.categorical && l < n; ++l) any |= categories[l] = tree.categorical[columns[l]];
-        copy_lines(columns, n);
-        const NodeLines<Code> lines{tree.node_lines};
-        here.scan.range(lines, low, high);
-        for (int64_t l = 0; l < TILE; ++l) n_varying += (low[l] != high[l]) & (l < n);
-        LaneSearch<Code> lanes{here, here.scan, low, high, hashes, any ? categories : nullptr, nullptr, columns, 0};
-        if (lanes.try_wide(lines, static_cast<int>(n), best)) return n_varying;
-        for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
-        for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
-        lanes.wanted = used;
-        lanes.search_apart(lines, best);
         return n_varying;
     }
 

@@ -113,9 +113,8 @@ template <typename Code> struct LaneMap {
     // Features that are categories get their bijections, all others a shift by one.
     void set(const uint8_t *categorical, const uint32_t *hashes, const LaneKey &key) {
         any_mapped = categorical != nullptr;
-        for (int l = 0; l < TILE; ++l) {
-            shift[l] = 1;
-            if (!any_mapped) continue;
+        for (int l = 0; l < TILE; ++l) shift[l] = 1;
+        for (int l = 0; any_mapped && l < TILE; ++l) {
             const Map map(key(hashes[l]));
             mapped[l] = static_cast<Code>(-int(categorical[l]));
             flip[l] = map.flip;
@@ -159,17 +158,22 @@ template <typename Code> struct NodeLines {
     SRS_INLINE const Code *operator[](int64_t i) const { return lines + i * TILE; }
     SRS_INLINE NodeLines from(int64_t i) const { return {lines + i * TILE}; }
     SRS_INLINE NodeLines chunk(int64_t) const { return *this; }
+    SRS_INLINE operator BlockLines<Code>() const { return {lines, nullptr}; } // to be looked at through MappedLines
 };
 
-// Lines seen through a map, a chunk at a time.
-template <typename Code, typename Lines> struct MappedLines {
+// Either kind of lines seen through a map, a chunk at a time.
+template <typename Code> struct MappedLines {
     static constexpr int64_t CHUNK = 255;
-    Lines lines;
+    BlockLines<Code> lines; // of copied ones the rows are null
     const LaneMap<Code> *map;
     Code *buffer; // [CHUNK][TILE]
-    SRS_INLINE MappedLines from(int64_t i) const { return {lines.from(i), map, buffer}; }
+    int64_t first = 0;
+    SRS_INLINE Lanes<Code> operator[](int64_t i) const {
+        return map->apply(lines.tile + (lines.rows ? lines.rows[first + i] : first + i) * TILE);
+    }
+    SRS_INLINE MappedLines from(int64_t i) const { return {lines, map, buffer, first + i}; }
     SRS_INLINE NodeLines<Code> chunk(int64_t n) const {
-        for (int64_t i = 0; i < n; ++i) map->apply(lines[i]).store(buffer + i * TILE);
+        for (int64_t i = 0; i < n; ++i) (*this)[i].store(buffer + i * TILE);
         return {buffer};
     }
 };

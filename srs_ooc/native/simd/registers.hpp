@@ -16,6 +16,7 @@
 #define SRS_ISA baseline
 #endif
 #define SRS_INLINE inline __attribute__((always_inline))
+#define SRS_APART __attribute__((noinline)) // compiled once, whoever calls it: what is asked of it takes far longer than a call
 
 #if defined(__AVX512BW__)
 #define SRS_VECTOR_NBYTES 64

@@ -96,17 +96,18 @@ struct SortedLanes {
         lines[high] = a < b ? b : a;
     }
 
-    __attribute__((noinline)) void score(const Group &group, Split &best) const {
-        constexpr bool MANY = WIDTH == 16;
+    SRS_APART void score(const Group &group, Split &best) const {
+        constexpr bool MANY = WIDTH == 16; // else a table of rows is looked up in memory, however many there are
+        constexpr int FEW = MANY ? 2 : 0;
         if (own.is_narrow) {
             const bool is_few = scan.stats.n <= 2 * WIDTH;
-            if (is_few && (best.column < 0 || scan.stats.n <= MAX_PASS_ALL)) return pass_all<NarrowSums<2>, 2>(group, best);
-            if (is_few) return pass<NarrowSums<2>, 2>(group, best);
-            if (MANY && scan.stats.n <= 4 * WIDTH) return pass<NarrowSums<4>, 4>(group, best);
+            if (is_few && (best.column < 0 || scan.stats.n <= MAX_PASS_ALL)) return pass_all<NarrowSums<FEW>, FEW>(group, best);
+            if (MANY && is_few) return pass<NarrowSums<FEW>, FEW>(group, best);
+            if (MANY && scan.stats.n <= 4 * WIDTH) return pass<NarrowSums<2 * FEW>, 2 * FEW>(group, best);
             return pass<NarrowSums<0>, 0>(group, best);
         }
-        if (scan.stats.n <= 2 * WIDTH) return pass<WideSums<2>, 2>(group, best);
-        if (MANY && scan.stats.n <= 4 * WIDTH) return pass<WideSums<4>, 4>(group, best);
+        if (MANY && scan.stats.n <= 2 * WIDTH) return pass<WideSums<FEW>, FEW>(group, best);
+        if (MANY && scan.stats.n <= 4 * WIDTH) return pass<WideSums<2 * FEW>, 2 * FEW>(group, best);
         pass<WideSums<0>, 0>(group, best);
     }
 

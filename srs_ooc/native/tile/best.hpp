@@ -64,8 +64,8 @@ template <typename Code> struct BestScan {
         else try_codes(lines);
     }
 
-    template <typename Lines> __attribute__((noinline)) void pass_mapped(const Lines lines, const LaneMap<Code> &map) {
-        pass(MappedLines<Code, Lines>{lines, &map, scan.scratch.view});
+    SRS_APART void pass_mapped(const BlockLines<Code> lines, const LaneMap<Code> &map) {
+        pass(MappedLines<Code>{lines, &map, scan.scratch.view});
     }
 
     // Every row's code as a threshold.

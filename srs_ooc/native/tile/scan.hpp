@@ -49,8 +49,8 @@ template <typename Code> struct RandomThresholds {
     }
 
     // Draw the thresholds of numbers again, between their values.
-    __attribute__((noinline)) void draw_values(const Code *low, const Code *high, const uint32_t *hashes,
-                                               const int32_t *columns, int64_t first, RandomSplits<Code> &random) const {
+    SRS_APART void draw_values(const Code *low, const Code *high, const uint32_t *hashes, const int32_t *columns, int64_t first,
+                               RandomSplits<Code> &random) const {
         alignas(64) int64_t places[TILE];
         alignas(64) uint32_t draws[TILE], from[TILE], to[TILE], cuts[TILE];
         for (int l = 0; l < TILE; ++l) {
@@ -70,13 +70,13 @@ template <typename Code> struct RandomThresholds {
     }
 
     // Codes seen through a map at this node, and thresholds between what it makes of them.
-    template <typename Lines>
-    void draw_mapped(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
+    void draw_mapped(const BlockLines<Code> lines, const Code *low, const Code *high, const uint32_t *hashes,
                      const uint8_t *categorical, RandomSplits<Code> &random) const {
         alignas(64) Code mapped_low[TILE], mapped_high[TILE];
         random.map.set(categorical, hashes, node.category_key);
-        V lo = random.map.apply(lines[0]), hi = lo;
-        for (int64_t i = 1; i < node.stats.n; ++i) random.map.apply(lines[i]).widen_range(lo, hi);
+        const MappedLines<Code> mapped{lines, &random.map, nullptr};
+        V lo = mapped[0], hi = lo;
+        for (int64_t i = 1; i < node.stats.n; ++i) mapped[i].widen_range(lo, hi);
         lo.store(mapped_low);
         hi.store(mapped_high);
         for (int l = 0; l < TILE; ++l) {
@@ -147,10 +147,8 @@ template <typename Code> struct TileScan : TileNode<Code> {
         else score_lines(lines, random.thresholds, floor, bits);
     }
 
-    template <typename Lines>
-    __attribute__((noinline)) void score_mapped(const Lines lines, const RandomSplits<Code> &random, int32_t floor,
-                                                int32_t *bits) const {
-        score_lines(MappedLines<Code, Lines>{lines, &random.map, scratch.view}, random.thresholds, floor, bits);
+    SRS_APART void score_mapped(BlockLines<Code> lines, const RandomSplits<Code> &random, int32_t floor, int32_t *bits) const {
+        score_lines(MappedLines<Code>{lines, &random.map, scratch.view}, random.thresholds, floor, bits);
     }
 
     // Offer the lanes' best; lane l is column columns[l], or first + l without `columns`.

@@ -113,7 +113,7 @@ template <typename Code> struct TileScores {
     const int32_t floor;
 
     // Score what scratch.counts and scratch.sums say goes left.
-    SRS_INLINE void score_counted(int32_t *bits) const {
+    SRS_APART void score_counted(int32_t *bits) const {
         const NodeStats &f = node.stats;
         if (node.criterion.impurity == VARIANCE && node.job.n_channels == 1) {
             if (f.n <= TINY_NODE) variance<int32_t, uint32_t>(bits);
