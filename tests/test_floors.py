@@ -264,9 +264,9 @@ class Change(NamedTuple):
 
 
 SIZES = {
-    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1308)]),
-    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 648)]),
-    "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 0)]),
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1318)]),
+    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 662)]),
+    "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 9)]),
 }
 """How large the package is, as benchmarks/research/count_code.py counts it: what it was when this
 table was begun, and what has become of it since.

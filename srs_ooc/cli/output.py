@@ -124,7 +124,9 @@ _HELP_ALL = click.Option(
 )  # fmt: skip
 
 
-def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def with_options(
+    options: list[Callable[[Any], Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds click options to a command, in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 

@@ -236,13 +236,13 @@ def _why_none(reading: Ranking, status: Status, spec: RunSpec) -> str:
 
 def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
     n_marginal, n_beside = verdict.facts["n_marginal"], verdict.n_beside_selected
+    n_alone = (verdict.best["p_value"] <= verdict.facts["marginal_cutoff"]).sum()
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
     return [
         f"{held_text(verdict, level)}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
-        f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
-        "them selected.",
+        f"significant (informative without any other feature), {n_alone:,} of them selected.",
         f"{counted(n_beside, 'selected feature')} {'shows' if n_beside == 1 else 'show'} more "
         "beside one or two others than alone.",
         *(f"{said}; 1 is right." for said in [lambda_text(verdict.facts)] if said),

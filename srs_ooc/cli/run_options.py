@@ -260,8 +260,7 @@ def with_cache(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, cache_mb: int | None, cache_dir: str | None, **others: Any) -> Any:
         return command(*arguments, cache=CacheOptions(cache_dir, cache_mb), **others)
 
-    decorated: Callable[..., Any] = with_options(_STORE_OPTIONS)(wrapped)
-    return decorated
+    return with_options(_STORE_OPTIONS)(wrapped)
 
 
 def only_store() -> Path:

@@ -491,8 +491,7 @@ class Model:
     @property
     def classes(self) -> list[str]:
         """Labels in class order; none of a regression."""
-        labels: list[str] = self.splits.facts["classes"]
-        return labels
+        return list(self.splits.facts["classes"])
 
     def chosen(self, shares: Floats) -> Indices:
         """Return the class of each row, from its shares as :meth:`predict` returns them."""

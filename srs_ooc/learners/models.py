@@ -126,8 +126,7 @@ class ModelParams(Params):
     @property
     def parameters(self) -> dict[str, Any]:
         """What the estimator is made with."""
-        found: dict[str, Any] = json.loads(self.model_params)
-        return found
+        return dict(json.loads(self.model_params))
 
 
 TREE_MODEL = ModelParams(

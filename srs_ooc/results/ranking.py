@@ -328,7 +328,8 @@ SURE = 6
 def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, str]]:
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
     verdict, spec, given = reading.verdict, ledger.spec, store.manifest.row_columns
-    n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
+    contrasts = np.empty(0, np.uint8) if verdict is None else verdict.best["differs_in"]
+    n, n_absent = len(contrasts), int(np.count_nonzero(contrasts == Contrast.ABSENCE))
     more = {} if verdict is None else lambda_cautions(verdict)
     more |= {
         "Most of what is selected differs in what is missing": (

@@ -177,7 +177,7 @@ def executor_of(
 ) -> Iterator[ThreadExecutor]:
     """Yield what has ``learner`` grow trees in blocks, whose columns lie in tiles from then on."""
     for block in blocks:
-        block.use_tiles()
+        block.tiled = True  # what it holds is lost
     with ReadAhead(source.columns) as ahead:
         fit = partial(fit_iteration, source, learner)
         with closing(ThreadExecutor(fit, blocks, ahead)) as executor:

@@ -148,16 +148,6 @@ class Verdict:
         return counted(n, "cluster") if clusters.all() and n < len(clusters) else None
 
     @property
-    def n_alone_selected(self) -> int:
-        """How many selected features are marginally significant."""
-        return int(np.count_nonzero(self.best["p_value"] <= self.facts["marginal_cutoff"]))
-
-    @property
-    def n_absent_selected(self) -> int:
-        """How many selected features differ most in what is missing."""
-        return int(np.count_nonzero(self.best["differs_in"] == Contrast.ABSENCE))
-
-    @property
     def n_beside_selected(self) -> int:
         """How many selected features show more beside others than alone."""
         return int(np.count_nonzero(self.best["beside"][:, 0] != NOBODY))

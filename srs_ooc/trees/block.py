@@ -71,10 +71,6 @@ class Block:
             return _NO_VALUES, 0
         return self.values.reshape(-1), self.values.shape[1]
 
-    def use_tiles(self) -> None:
-        """Lay the same memory out in tiles from now on; what it holds is lost."""
-        self.tiled = True
-
     def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
         """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
         n_columns = self.n_columns if n_columns is None else n_columns

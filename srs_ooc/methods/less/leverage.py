@@ -191,7 +191,10 @@ class SketchedLeverage(Leverage):
         if self._basis is None:
             factors = _signs(self._key, first, len(some), self._width)
         else:
-            factors = _rounded(core.numerics.products(some.T, self._basis.T, exact=self._exact))
+            factors = core.numerics.products(some.T, self._basis.T, exact=self._exact)
+            # In units of 1, few enough bits for products of theirs to sum exactly.
+            factors = np.rint(np.ldexp(factors, _PRODUCT_BITS - VECTOR_BITS))
+            factors = np.ldexp(factors, -_PRODUCT_BITS)
         largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
         exact = self._exact and largest <= _LARGEST_SUM
         self._sums += core.numerics.products(some, factors, exact=exact)
@@ -225,11 +228,6 @@ def _signs(key: int, first: int, n_columns: int, width: int) -> core.Floats:
     ]
     bits = [(hashes[:, None] >> shifts) & np.uint64(1) for hashes in words]
     return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
-
-
-def _rounded(products: core.Floats) -> core.Floats:
-    """Return products with vectors in units of 1, few enough bits for their own to sum exactly."""
-    return np.ldexp(np.rint(np.ldexp(products, _PRODUCT_BITS - VECTOR_BITS)), -_PRODUCT_BITS)
 
 
 # Squared norms of columns ("Norm-based sampling", Section 5 of Kyrillidis and Zouzias 2014).

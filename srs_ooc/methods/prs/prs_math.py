@@ -4,6 +4,7 @@ Models are weighed so that those drawn under former probabilities count under ne
 and powers are native, with the same bits on every machine.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -342,16 +343,12 @@ def size_of(text: Any) -> tuple[int, int]:
     UsageError
         If the text is not two whole numbers above 0.
     """
-    parts = str(text).lower().split("x")
-    if len(parts) != 2 or not all(_is_number(part) for part in parts):
+    found = re.fullmatch(r"0*([1-9]\d{0,8})x0*([1-9]\d{0,8})", str(text), re.ASCII | re.IGNORECASE)
+    if found is None:
         raise core.UsageError(
             f"--grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}."
         )
-    return int(parts[0]), int(parts[1])
-
-
-def _is_number(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) < 10 and int(part) > 0
+    return int(found[1]), int(found[2])
 
 
 def grid_of(
