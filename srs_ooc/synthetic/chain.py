@@ -81,9 +81,12 @@ class Chain(Planted):
 
     def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
-        cells = self._cells(start, stop)  # the lowest r bits of a cell are the features
+        return self.class_of(self._cells(start, stop)).astype(np.uint8)
+
+    def class_of(self, cells: Bits) -> Bits:
+        """Return the class of each cell, 0 or 1; the lowest r bits of a cell are the features."""
         length = (cells >> self.n_relevant) + 1
-        return parity(cells & ((1 << length) - 1)).astype(np.uint8)
+        return parity(cells & ((1 << length) - 1))
 
     def roles(self) -> dict[str, tuple[int, ...]]:
         """Return the relevant features, by degree."""
