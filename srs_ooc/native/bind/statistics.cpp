@@ -134,6 +134,12 @@ struct TargetSide {
     }
 };
 
+srs::Codes codes_of(const srs::AnyMatrix &columns) {
+    srs::Codes found;
+    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) { found = {columns.data(), sizeof code > 1}; });
+    return found;
+}
+
 double checked_shrink(double shrink) {
     if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
     return shrink;
@@ -182,7 +188,7 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
-        srs::RiskSetTests<decltype(code)> tests(target, n_codes, times.data(), events.data());
+        srs::RiskSetTests tests(target, n_codes, times.data(), events.data());
         srs::Tabulation<decltype(code)> tabulation(other, n_codes);
         double differs[srs::N_CONTRASTS];
         for (std::size_t j = 0; j < own.shape(0); ++j) {
@@ -191,7 +197,7 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
             srs::column_shows(factorials_of(other), tabulation, other, false, srs::N_CONTRASTS, differs);
             for (std::size_t c = 0; c < srs::N_CONTRASTS; ++c) {
                 double &found = log_p.data()[j * srs::N_CONTRASTS + c];
-                if (!std::isnan(found) && differs[c] < bar) found = tests.log_p(column, srs::Contrast(c));
+                if (!std::isnan(found) && differs[c] < bar) found = tests.log_p({column, sizeof code > 1}, srs::Contrast(c));
             }
         }
     });
@@ -213,14 +219,15 @@ double combined_log_p(const std::vector<double> &log_p) {
 }
 
 // Tests the levels of some columns, in place of what is there of their location and spread.
-template <class Code, typename Test>
-void each_of_levels(const Matrix<const Code> &columns, const Vector<const std::int64_t> &which, const Matrix<double> &log_p,
+template <typename Test>
+void each_of_levels(const srs::AnyMatrix &columns, const Vector<const std::int64_t> &which, const Matrix<double> &log_p,
                     const Test test) {
+    const srs::Codes codes = codes_of(columns);
     std::vector<double> found;
     for (std::size_t i = 0; i < which.size(); ++i) {
         const auto j = static_cast<std::size_t>(which.data()[i]);
         found.clear();
-        if (!test(columns.data() + j * columns.shape(1), found)) continue;
+        if (!test(codes.from(j * columns.shape(1)), found)) continue;
         double *own = log_p.data() + j * srs::N_CONTRASTS;
         own[srs::LOCATION] = combined_log_p(found), own[srs::SPREAD] = std::numeric_limits<double>::quiet_NaN();
     }
@@ -238,12 +245,9 @@ void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::
     srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
     srs::expect_between("target_levels", static_cast<int64_t>(target_levels), 2, 255);
     const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, target_levels};
-    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
-        const Matrix<const decltype(code)> own(columns);
-        nb::gil_scoped_release release;
-        srs::LevelTests<decltype(code)> tests(factorials_of(target), target, n_codes, limits);
-        each_of_levels(own, which, log_p, [&](const auto *column, auto &found) { return tests.test(column, exactly, found); });
-    });
+    nb::gil_scoped_release release;
+    srs::LevelTests tests(factorials_of(target), target, n_codes, limits);
+    each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test(column, exactly, found); });
 }
 
 // What both tests below take, checked; ``work`` gets what tests columns, and these.
@@ -257,13 +261,10 @@ void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const TargetSide
     srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
     target.shrink = checked_shrink(shrink);
     const srs::Isa &clone = srs::find_isa(isa);
-    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
-        const Matrix<const decltype(code)> own(columns);
-        nb::gil_scoped_release release;
-        const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
-        srs::AdjustedTests<decltype(code)> tests(factorials_of(target), target, n_codes, fitted, limits, clone);
-        work(tests, own);
-    });
+    nb::gil_scoped_release release;
+    const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
+    srs::AdjustedTests tests(factorials_of(target), target, n_codes, fitted, limits, clone);
+    work(tests);
 }
 
 void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
@@ -273,8 +274,8 @@ void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
                     const std::string &isa) {
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](auto &tests, const auto &own) {
-        tests.test(own.data(), own.shape(0), exactly, only, log_p.data());
+    adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](srs::AdjustedTests &tests) {
+        tests.test(codes_of(columns), columns.shape(0), exactly, only, log_p.data());
     });
 }
 
@@ -287,15 +288,12 @@ void adjusted_steps(srs::AnyMatrix columns, std::size_t n_codes, Matrix<const do
     srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
     srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * n_rows));
     const srs::Isa &clone = srs::find_isa(isa);
-    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
-        const Matrix<const decltype(code)> own(columns);
-        nb::gil_scoped_release release;
-        const std::int64_t none = 0;
-        const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
-        const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
-        srs::AdjustedTests<decltype(code)> tests(factorials_of(nothing), nothing, n_codes, fitted, {1, 2, 0}, clone);
-        tests.steps(own.data(), own.shape(0), out.data());
-    });
+    nb::gil_scoped_release release;
+    const std::int64_t none = 0;
+    const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
+    const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
+    srs::AdjustedTests tests(factorials_of(nothing), nothing, n_codes, fitted, {1, 2, 0}, clone);
+    tests.steps(codes_of(columns), columns.shape(0), out.data());
 }
 
 void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
@@ -309,8 +307,8 @@ void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<co
     srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, 0};
-    adjust(columns, n_codes, side, basis, products, shrink, limits, log_p, isa, [&](auto &tests, const auto &own) {
-        each_of_levels(own, which, log_p, [&](const auto *column, auto &found) { return tests.test_levels(column, exactly, found); });
+    adjust(columns, n_codes, side, basis, products, shrink, limits, log_p, isa, [&](srs::AdjustedTests &tests) {
+        each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test_levels(column, exactly, found); });
     });
 }
 

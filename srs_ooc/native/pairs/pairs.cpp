@@ -8,7 +8,7 @@ namespace {
 
 typedef uint64_t Words __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
 typedef uint8_t Bytes __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
-constexpr int LANES = SRS_VECTOR_NBYTES / 8;
+constexpr int PAIR_LANES = SRS_VECTOR_NBYTES / 8;
 constexpr int64_t AT_ONCE = SRS_VECTOR_NBYTES == 64 ? 8 : 4; // registers whose bits are counted side by side
 
 // Bits of each byte, which are added up before they are summed by word: 31 times 8 fit a byte.
@@ -51,7 +51,7 @@ template <typename Counts> SRS_INLINE void count_row(const PairJob &job, int64_t
     for (int64_t section = 0; section < job.n_sections; ++section) {
         int32_t *counts = job.counts + section * TILE;
         const int64_t end = job.bounds[section + 1];
-        for (int64_t first = 0; first < TILE; first += AT_ONCE * LANES) {
+        for (int64_t first = 0; first < TILE; first += AT_ONCE * PAIR_LANES) {
             Words sums[AT_ONCE] = {};
             for (int64_t start = job.bounds[section]; start < end; start += Counts::RUN) {
                 const int64_t stop = Counts::RUN < end - start ? start + Counts::RUN : end;
@@ -60,12 +60,12 @@ template <typename Counts> SRS_INLINE void count_row(const PairJob &job, int64_t
                     const uint64_t one = job.left[word * TILE + row];
                     const uint64_t *right = job.right + word * TILE + first;
                     for (int64_t r = 0; r < AT_ONCE; ++r)
-                        run[r] += Counts::bits(Simd::load<Words>(right + r * LANES) ^ one);
+                        run[r] += Counts::bits(Simd::load<Words>(right + r * PAIR_LANES) ^ one);
                 }
                 for (int64_t r = 0; r < AT_ONCE; ++r) sums[r] += Counts::sums(run[r]);
             }
             for (int64_t r = 0; r < AT_ONCE; ++r)
-                for (int64_t l = 0; l < LANES; ++l) counts[first + r * LANES + l] = static_cast<int32_t>(sums[r][l]);
+                for (int64_t l = 0; l < PAIR_LANES; ++l) counts[first + r * PAIR_LANES + l] = static_cast<int32_t>(sums[r][l]);
         }
     }
 }

@@ -29,8 +29,8 @@ inline const std::int64_t *identity() {
 }
 
 // A score for each code of a column, where it is known; what is not known is left out.
-template <class Code> struct CodeScores {
-    const Code *column;
+struct CodeScores {
+    Codes column;
     std::size_t place; // where its p-value belongs
     std::vector<double> values;
     std::vector<char> known;
@@ -39,7 +39,7 @@ template <class Code> struct CodeScores {
 };
 
 // Whatever is tested of a column is such a score; memory is used again.
-template <class Code> class AdjustedTests {
+class AdjustedTests {
   public:
     AdjustedTests(const LogFactorials &log_factorial, const Target &target, std::size_t n_codes, const Basis &basis,
                   const LevelLimits &limits, const Isa &isa)
@@ -67,24 +67,24 @@ template <class Code> class AdjustedTests {
     }
 
     // The natural logarithm of the p-value of each contrast, [column][contrast]; as of column_shows.
-    void test(const Code *columns, std::size_t n_columns, bool exactly, std::size_t only, double *log_p) {
+    void test(Codes columns, std::size_t n_columns, bool exactly, std::size_t only, double *log_p) {
         std::fill(log_p, log_p + n_columns * N_CONTRASTS, std::numeric_limits<double>::quiet_NaN());
         for (std::size_t j = 0; j < n_columns; ++j) {
-            score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, only);
+            score_column(columns.from(j * basis_.n_rows), j * N_CONTRASTS, only);
             if (is_enough() || j + 1 == n_columns)
                 test_asked(exactly, [&](std::size_t place, double found) { log_p[place] = found; });
         }
     }
 
     // What is left of each contrast in even steps, [column][contrast][row]; UNSCORED where there is no score.
-    void steps(const Code *columns, std::size_t n_columns, std::uint8_t *out) {
+    void steps(Codes columns, std::size_t n_columns, std::uint8_t *out) {
         std::fill(out, out + n_columns * N_CONTRASTS * basis_.n_rows, UNSCORED);
         for (std::size_t j = 0; j < n_columns; ++j) {
-            score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, N_CONTRASTS);
+            score_column(columns.from(j * basis_.n_rows), j * N_CONTRASTS, N_CONTRASTS);
             if (!is_enough() && j + 1 < n_columns) continue;
             explain();
             for (std::size_t s = 0; s < asked_.size(); ++s) {
-                const CodeScores<Code> &one = asked_[s];
+                const CodeScores &one = asked_[s];
                 if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) continue;
                 take_steps(one, left_.data() + s * basis_.n_rows);
                 std::copy(steps_.begin(), steps_.end(), out + one.place * basis_.n_rows);
@@ -95,11 +95,11 @@ template <class Code> class AdjustedTests {
 
     // Appends those of the levels of a column whose codes have no order, one after the other, each against those still to
     // come: of what the basis leaves of each, sums over the rows left are uncorrelated. False where LevelTests has none.
-    bool test_levels(const Code *column, bool exactly, std::vector<double> &log_p) {
+    bool test_levels(Codes column, bool exactly, std::vector<double> &log_p) {
         const std::vector<std::int32_t> order = order_levels(column);
         if (order.empty()) return false;
         for (std::size_t j = 0; j + 1 < order.size(); ++j) {
-            CodeScores<Code> &one = ask(column, j);
+            CodeScores &one = ask(column, j);
             one.all_known = j == 0 && !counts_[n_codes_];
             for (std::size_t code = 0; code < n_codes_; ++code) {
                 const auto place = std::find(order.begin(), order.end(), numbers_[code]) - order.begin();
@@ -117,19 +117,19 @@ template <class Code> class AdjustedTests {
 
   private:
     bool is_enough() const { return asked_.size() >= FEWEST && asked_.size() * basis_.n_rows > TOGETHER; }
-    std::size_t code_of(const Code *column, std::size_t i) const { return std::min<std::size_t>(column[i], n_codes_); }
-    void count(const Code *column) {
+    std::size_t code_of(Codes column, std::size_t i) const { return std::min(column[i], n_codes_); }
+    void count(Codes column) {
         counts_.assign(n_codes_ + 1, 0);
         for (std::size_t i = 0; i < basis_.n_rows; ++i) ++counts_[code_of(column, i)];
     }
-    CodeScores<Code> &ask(const Code *column, std::size_t place) {
+    CodeScores &ask(Codes column, std::size_t place) {
         const bool all_known = !counts_[n_codes_];
         asked_.push_back({column, place, std::vector<double>(n_codes_ + 1, 0.0), std::vector<char>(n_codes_ + 1, 1), all_known});
         asked_.back().known[n_codes_] = 0;
         return asked_.back();
     }
 
-    void weigh(CodeScores<Code> &one) const {
+    void weigh(CodeScores &one) const {
         double n = 0, sum = 0, squares = 0, common = 0;
         for (std::size_t code = 0; code <= n_codes_; ++code) {
             const double rows = one.known[code] ? double(counts_[code]) : 0, product = rows * one.values[code];
@@ -141,7 +141,7 @@ template <class Code> class AdjustedTests {
     }
 
     // Centred midranks, twice; their distances from the middle; what is missing.
-    void score_column(const Code *column, std::size_t place, std::size_t only) {
+    void score_column(Codes column, std::size_t place, std::size_t only) {
         count(column);
         const std::int64_t n_missing = counts_[n_codes_], n = static_cast<std::int64_t>(basis_.n_rows) - n_missing;
         by_code_.assign(n_codes_ + 1, 0.0);
@@ -164,7 +164,7 @@ template <class Code> class AdjustedTests {
             for (std::size_t code = 0; code < n_codes_; ++code) values[code] = std::fabs(by_code_[code]);
         }
         if (is_asked(ABSENCE) && n_missing && n) {
-            CodeScores<Code> &one = ask(column, place + ABSENCE);
+            CodeScores &one = ask(column, place + ABSENCE);
             one.values[n_codes_] = one.known[n_codes_] = one.all_known = true;
         }
         for (std::size_t s = first; s < asked_.size(); ++s) weigh(asked_[s]);
@@ -182,7 +182,7 @@ template <class Code> class AdjustedTests {
         scores_.resize(n * n_rows), left_.resize(n * n_rows), variation_.assign(n, 0.0), coefficients_.assign(k * n, 0.0);
         for (std::size_t from = 0; from < n_rows; from += NEAR) // both ways round, by rows that stay in the cache
             for (std::size_t s = 0; s < n; ++s) {
-                const CodeScores<Code> &one = asked_[s];
+                const CodeScores &one = asked_[s];
                 double *own = left_.data() + s * n_rows;
                 for (std::size_t i = from; i < std::min(from + NEAR, n_rows); ++i)
                     scores_[i * n + s] = own[i] = one.values[code_of(one.column, order_[i])];
@@ -203,7 +203,7 @@ template <class Code> class AdjustedTests {
         isa_.add_products(coefficients_.data(), by_column_.data(), std::int64_t(k), std::int64_t(n), std::int64_t(n_rows), left_.data());
     }
     // Cholesky's factor of the products of the basis over the rows known; 0 in place of columns that add nothing there.
-    void factor(const CodeScores<Code> &one) {
+    void factor(const CodeScores &one) {
         const std::size_t k = basis_.n_columns;
         std::copy(basis_.products, basis_.products + k * k, root_.begin());
         for (std::size_t i = 0; !one.all_known && i < basis_.n_rows; ++i) {
@@ -238,7 +238,7 @@ template <class Code> class AdjustedTests {
     // What is left of a score, tested within strata: asymptotically, and in even steps where that shows anything. NaN where
     // nothing is left of it, or differs in a stratum.
     double log_p_of(std::size_t s, bool exactly) {
-        const CodeScores<Code> &one = asked_[s];
+        const CodeScores &one = asked_[s];
         const double *left = left_.data() + s * basis_.n_rows;
         if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) return std::numeric_limits<double>::quiet_NaN();
         Asymptotic found(scores_of_.size());
@@ -259,7 +259,7 @@ template <class Code> class AdjustedTests {
         return contrast_log_p(log_factorial_, tabulation_.strata, found.log_p, bar, target_, true, false);
     }
     // Adds up products with a score of the target, less their means, and their variances; returns the rows known.
-    double add_strata(const CodeScores<Code> &one, const double *x, const double *t, double &sum, double &variance, double &drawn) const {
+    double add_strata(const CodeScores &one, const double *x, const double *t, double &sum, double &variance, double &drawn) const {
         typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
         double n_rows = 0;
         for (std::size_t h = 0; h < target_.n_strata; ++h) {
@@ -289,7 +289,7 @@ template <class Code> class AdjustedTests {
         }
         return n_rows;
     }
-    void take_steps(const CodeScores<Code> &one, const double *left) {
+    void take_steps(const CodeScores &one, const double *left) {
         const auto is_known = [&](std::size_t i) { return one.all_known || one.known[code_of(one.column, order_[i])]; };
         double least = std::numeric_limits<double>::infinity(), most = -least;
         for (std::size_t i = 0; i < basis_.n_rows; ++i)
@@ -300,7 +300,7 @@ template <class Code> class AdjustedTests {
     }
 
     // Levels of a column, rare ones together as the first, those of the fewest rows first; none where LevelTests has none.
-    std::vector<std::int32_t> order_levels(const Code *column) {
+    std::vector<std::int32_t> order_levels(Codes column) {
         count(column);
         std::vector<std::int64_t> rows(1, 0);
         numbers_.assign(n_codes_, 0);
@@ -329,7 +329,7 @@ template <class Code> class AdjustedTests {
     const std::size_t n_tested_;
     double most_ = 0;                // rows of the most common target
     std::vector<std::size_t> order_; // of rows: those tested by stratum, then those that were fitted only
-    std::vector<CodeScores<Code>> asked_;
+    std::vector<CodeScores> asked_;
     std::vector<std::vector<double>> scores_of_; // of the target, of the rows tested
     // The basis, [row][k] and [k][row]; scores, [row][score]; what is left of them, [score][row].
     std::vector<double> by_row_, by_column_, scores_, left_, coefficients_, variation_, root_, right_, by_code_;

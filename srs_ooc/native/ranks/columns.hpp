@@ -24,6 +24,16 @@ struct Target {
     }
 };
 
+// A column of codes of one byte or two: where a row costs far more than to ask which, tests are compiled once for both.
+struct Codes {
+    const void *codes;
+    bool is_wide;
+    std::size_t operator[](std::size_t i) const {
+        return is_wide ? static_cast<const std::uint16_t *>(codes)[i] : static_cast<const std::uint8_t *>(codes)[i];
+    }
+    Codes from(std::size_t i) const { return {static_cast<const char *>(codes) + (i << is_wide), is_wide}; }
+};
+
 // A column and the target crossed, by stratum; memory is used again.
 template <class Code> class Tabulation {
   public:

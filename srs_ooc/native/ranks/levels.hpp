@@ -12,7 +12,7 @@ struct LevelLimits {
 
 // Of more than two classes one after the other is compared with those after it: each test is valid given the ones before.
 // Memory is used again.
-template <class Code> class LevelTests {
+class LevelTests {
   public:
     LevelTests(const LogFactorials &log_factorial, const Target &target, std::size_t n_codes, const LevelLimits &limits)
         : log_factorial_(log_factorial), target_(target), n_codes_(n_codes), limits_(limits), places_(target.n_targets, 0) {
@@ -21,7 +21,7 @@ template <class Code> class LevelTests {
     }
 
     // Appends the natural logarithms of the p-values; false where the column's levels are too few, or too many.
-    bool test(const Code *column, bool exactly, std::vector<double> &log_p) {
+    bool test(Codes column, bool exactly, std::vector<double> &log_p) {
         if (!number_levels(column)) return false;
         const std::size_t n_answers = target_.nominal ? std::max<std::size_t>(target_.order.size(), 1) - 1 : 1;
         const bool crosses = target_.nominal && target_.n_strata == 1;
@@ -34,11 +34,11 @@ template <class Code> class LevelTests {
     }
 
   private:
-    std::size_t code_at(const Code *column, std::int64_t i) const {
-        return std::min<std::size_t>(column[target_.rows[i]], n_codes_);
+    std::size_t code_at(Codes column, std::int64_t i) const {
+        return std::min(column[static_cast<std::size_t>(target_.rows[i])], n_codes_);
     }
     // The level of each row, rare ones together as the first; rows without a value come after the last.
-    bool number_levels(const Code *column) {
+    bool number_levels(Codes column) {
         const std::int64_t n_rows = target_.starts[target_.n_strata];
         sizes_.assign(n_codes_ + 1, 0), numbers_.assign(n_codes_ + 1, 0), of_rows_.resize(static_cast<std::size_t>(n_rows));
         for (std::int64_t i = 0; i < n_rows; ++i) ++sizes_[code_at(column, i)];

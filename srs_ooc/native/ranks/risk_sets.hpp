@@ -10,7 +10,7 @@ namespace srs {
 // S: scores of the rows with an event, each less the mean of the rows of its stratum then at risk. Its cumulant function
 // has each of these as likely to have the event (Cox 1972). Of events at one time the later ones have that much less of
 // those among them at risk (Efron 1977). Tails by Lugannani and Rice (1980), at half a lattice step (Daniels 1987).
-template <class Code> class RiskSetTests {
+class RiskSetTests {
   public:
     // ``times``, ``events``: of rows of the table.
     RiskSetTests(const Target &target, std::size_t n_codes, const std::int32_t *times, const bool *events)
@@ -23,7 +23,7 @@ template <class Code> class RiskSetTests {
     }
 
     // The natural logarithm of the two-sided p-value of a contrast.
-    double log_p(const Code *column, Contrast contrast) {
+    double log_p(Codes column, Contrast contrast) {
         score(column, contrast);
         gather();
         evaluate(0);
@@ -40,11 +40,11 @@ template <class Code> class RiskSetTests {
     static constexpr double FARTHEST = 600; // of what is taken to the power
     static constexpr double THIN_Z = 1, THICK_Z = 1.6; // up to which the normal tail is taken, if steps are few or many
 
-    std::size_t code_of(const Code *column, std::int32_t row) const { return std::min<std::size_t>(column[row], n_codes_); }
+    std::size_t code_of(Codes column, std::int32_t row) const { return std::min(column[static_cast<std::size_t>(row)], n_codes_); }
 
     // Steps of rows: midranks among the rows of their stratum, of all where strata are tiny; two levels, and what is
     // missing, as 0 and 1.
-    void score(const Code *column, Contrast contrast) {
+    void score(Codes column, Contrast contrast) {
         const std::size_t n = rows_.size();
         if (contrast == ABSENCE) {
             for (std::size_t i = 0; i < n; ++i) steps_[i] = code_of(column, rows_[i]) == n_codes_;
@@ -55,7 +55,7 @@ template <class Code> class RiskSetTests {
         for (std::size_t h = 0; h < target_.n_strata; ++h) rank(column, start_of(h), start_of(h + 1), contrast, false);
     }
     std::size_t start_of(std::size_t h) const { return static_cast<std::size_t>(target_.starts[h]); }
-    std::size_t count(const Code *column, std::size_t from, std::size_t to) {
+    std::size_t count(Codes column, std::size_t from, std::size_t to) {
         present_.clear();
         for (std::size_t i = from; i < to; ++i) {
             const std::size_t code = code_of(column, rows_[i]);
@@ -67,7 +67,7 @@ template <class Code> class RiskSetTests {
         counts_[n_codes_] = 0, n_known_ = below;
         return present_.size();
     }
-    void rank(const Code *column, std::size_t from, std::size_t to, Contrast contrast, bool two) {
+    void rank(Codes column, std::size_t from, std::size_t to, Contrast contrast, bool two) {
         count(column, from, to);
         const std::int64_t n = n_known_ + 1;
         for (std::size_t level = 0; level < present_.size(); ++level) {

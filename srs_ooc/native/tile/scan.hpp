@@ -70,7 +70,7 @@ template <typename Code> struct RandomThresholds {
     }
 
     // Codes seen through a map at this node, and thresholds between what it makes of them.
-    void draw_mapped(const BlockLines<Code> lines, const Code *low, const Code *high, const uint32_t *hashes,
+    SRS_INLINE void draw_mapped(const BlockLines<Code> lines, const Code *low, const Code *high, const uint32_t *hashes,
                      const uint8_t *categorical, RandomSplits<Code> &random) const {
         alignas(64) Code mapped_low[TILE], mapped_high[TILE];
         random.map.set(categorical, hashes, node.category_key);
