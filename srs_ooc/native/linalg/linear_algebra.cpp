@@ -19,7 +19,7 @@ constexpr int64_t LANES = 4;
 #else
 constexpr int64_t LANES = 2;
 #endif
-typedef double Lanes __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
+typedef double Doubles __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
 constexpr int64_t TALL = 4, WIDE = 2 * LANES; // numbers of `out` that are summed together, in registers
 constexpr int64_t TERMS = 128;                // that are summed before they are added to `out`: the same in every clone
 constexpr double NOTHING = 1e-200;            // of a sum of squares: beyond rounding where the largest number is about 1
@@ -32,10 +32,10 @@ void pack(const double *from, int64_t n_terms, int64_t m, int64_t width, double 
 }
 
 void add_tile(const double *a, const double *b, int64_t n_terms, int64_t height, int64_t width, double *out, int64_t m) {
-    Lanes sums[TALL][WIDE / LANES] = {};
+    Doubles sums[TALL][WIDE / LANES] = {};
     for (int64_t k = 0; k < n_terms; ++k)
         for (int64_t j = 0; j < WIDE / LANES; ++j) {
-            const Lanes of_b = *reinterpret_cast<const Lanes *>(b + k * WIDE + j * LANES);
+            const Doubles of_b = *reinterpret_cast<const Doubles *>(b + k * WIDE + j * LANES);
             for (int64_t i = 0; i < TALL; ++i) sums[i][j] += a[k * TALL + i] * of_b;
         }
     for (int64_t i = 0; i < height; ++i)

@@ -18,7 +18,7 @@ struct Found {
 constexpr int64_t SPARE = 16; // entries behind the last that may be written
 
 // A node, and the rows that are asked about in it.
-struct Node {
+struct HeldNode {
     int32_t start, n, held, n_held, depth; // its rows, those to predict
     uint64_t key;
     int64_t total;                         // of its targets; of two classes, rows of the second
@@ -38,7 +38,7 @@ struct HeldRows {
     }
 
     // Those of a node that go left come first; how many.
-    template <typename GoesLeft> SRS_INLINE int32_t part(const Node &node, const GoesLeft goes_left) {
+    template <typename GoesLeft> SRS_INLINE int32_t part(const HeldNode &node, const GoesLeft goes_left) {
         int32_t n_left = 0, n_right = 0;
         for (int32_t i = node.held; i < node.held + node.n_held; ++i) {
             const uint16_t place = places[i];
@@ -169,7 +169,7 @@ template <typename Code> struct PresortedColumns : Members {
     }
 
     SRS_INLINE const Code *column(int64_t member) const { return codes + places[member] * n_rows; }
-    SRS_INLINE uint16_t *order_of(int64_t member, const Node &node) const {
+    SRS_INLINE uint16_t *order_of(int64_t member, const HeldNode &node) const {
         return orders + member * max_fitted + node.start;
     }
 
@@ -219,7 +219,7 @@ template <typename Code> struct PresortedColumns : Members {
     }
 
     // Each column's rows that go left come first; what goes to a side that is not split so is not kept.
-    void part(const Node &node, const Found &split, bool any_left, bool any_right) {
+    void part(const HeldNode &node, const Found &split, bool any_left, bool any_right) {
         if (!any_left && !any_right) return;
         row_set.set(order_of(split.member, node), split.n_left, node.n);
         for (int64_t m = 0; m < n_members; ++m) {

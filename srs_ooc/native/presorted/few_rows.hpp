@@ -168,15 +168,15 @@ struct FewRows {
         for (int64_t m = 0; m < n_more; ++m) lanes.hashes[n_members + m] = 0;
     }
 
-    SRS_INLINE bool holds(const Node &node) const { return is_taken && node.n <= FewRowsLanes::MAX_ROWS; }
+    SRS_INLINE bool holds(const HeldNode &node) const { return is_taken && node.n <= FewRowsLanes::MAX_ROWS; }
 
     // Keep the rows of a node where those of its children will be.
-    SRS_INLINE void keep(const Node &node, const uint16_t *order) {
+    SRS_INLINE void keep(const HeldNode &node, const uint16_t *order) {
         __builtin_memcpy(rows + node.start, order, sizeof(uint16_t) * static_cast<size_t>(node.n));
     }
 
     // Put a node's rows that go left first, and count them in the split; return the lowest code that goes right.
-    SRS_INLINE uint32_t part(const Node &node, Found &split) {
+    SRS_INLINE uint32_t part(const HeldNode &node, Found &split) {
         uint16_t right[FewRowsLanes::MAX_ROWS], *order = rows + node.start;
         uint32_t next = 0xFFFF;
         int32_t n_left = 0, n_right = 0;

@@ -52,13 +52,13 @@ template <typename Code> struct SubsetTree : PresortedTree<Code, SubsetTree<Code
         return sum;
     }
 
-    SRS_INLINE bool is_wanted(const Node &node) const { return node.n_held > 0; }
+    SRS_INLINE bool is_wanted(const HeldNode &node) const { return node.n_held > 0; }
     SRS_INLINE bool has_enough() const { return loss > most; }
     SRS_INLINE int64_t row_at(uint16_t place) const { return rows[place]; }
     SRS_INLINE uint32_t between(int64_t, uint32_t low, uint32_t high) const { return (low + high) / 2; }
-    SRS_INLINE void note(const Node &, const Found &, const uint16_t *, int64_t) const {}
+    SRS_INLINE void note(const HeldNode &, const Found &, const uint16_t *, int64_t) const {}
 
-    void end(const Node &node) {
+    void end(const HeldNode &node) {
         const int64_t chosen = splits.numbers ? node.total > node.n - node.total : splits.of_classes.most_frequent();
         for (int64_t i = node.held; i < node.held + node.n_held; ++i) {
             const int64_t row = rows[held.places[i]];

@@ -48,7 +48,7 @@ template <typename Code> struct PresortedSplits {
             few.lanes.hashes[m] = static_cast<uint32_t>(derive(tree_key, columns.feature(m)) >> 32);
     }
 
-    Found search(const Node &node, const uint16_t *rows) {
+    Found search(const HeldNode &node, const uint16_t *rows) {
         const LaneKey ties(node.key, TIE);
         FewRowsLanes &lanes = few.lanes;
         if (!few.holds(node)) {
@@ -70,7 +70,7 @@ template <typename Code> struct PresortedSplits {
     }
 
     // Whether no split of these rows is looked for.
-    SRS_INLINE bool stops(const uint16_t *order, const Node &node) const {
+    SRS_INLINE bool stops(const uint16_t *order, const HeldNode &node) const {
         if ((job.max_depth >= 0 && node.depth >= job.max_depth) || node.n < 2 * job.min_samples_leaf) return true;
         if (!numbers) return of_classes.is_pure(order, node.n);
         if (!job.targets) return node.total == 0 || node.total == node.n;
@@ -92,7 +92,7 @@ template <typename Code> struct PresortedSplits {
         few.is_taken = largest <= FewRowsLanes::MAX_NUMBER;
     }
 
-    SRS_INLINE void try_member(int64_t member, const Node &node, const LaneKey &ties, Found &best) {
+    SRS_INLINE void try_member(int64_t member, const HeldNode &node, const LaneKey &ties, Found &best) {
         const uint16_t *order = columns.order_of(member, node);
         const Code *own = columns.column(member);
         if (own[order[0]] == own[order[node.n - 1]]) return; // constant
@@ -115,14 +115,14 @@ template <typename Code, typename Own> struct PresortedTree {
     PresortedSplits<Code> splits;
     // Scratch.
     HeldRows held;
-    Node *stack; // [max_fitted + 1]: each row of a tree is in one node that waits
+    HeldNode *stack; // [max_fitted + 1]: each row of a tree is in one node that waits
 
     explicit PresortedTree(const PresortedJob &job) : splits(job) {}
 
     void carve_tree(Arena &arena, int64_t max_members, int64_t max_fitted, int64_t max_held) {
         splits.carve(arena, max_members, max_fitted);
         held.carve(arena, max_held);
-        stack = arena.take<Node>(max_fitted + 1);
+        stack = arena.take<HeldNode>(max_fitted + 1);
     }
 
     // Grow on the rows that the columns have in order; false if it ended before all nodes were split.
@@ -130,7 +130,7 @@ template <typename Code, typename Own> struct PresortedTree {
         splits.begin(n_fitted, tree_key);
         held.take_all(n_held);
         const uint16_t *all = splits.columns.orders;
-        Node root{0, static_cast<int32_t>(n_fitted), 0, static_cast<int32_t>(n_held), 0, tree_key, 0};
+        HeldNode root{0, static_cast<int32_t>(n_fitted), 0, static_cast<int32_t>(n_held), 0, tree_key, 0};
         if (splits.numbers) root.total = splits.total_of(all, n_fitted);
         int64_t n_waiting = 0;
         if (waits(root, all)) stack[n_waiting++] = root;
@@ -143,7 +143,7 @@ template <typename Code, typename Own> struct PresortedTree {
     Own &own() { return static_cast<Own &>(*this); }
 
     // Split a node, or end it; return how many nodes wait.
-    SRS_INLINE int64_t split(const Node node, int64_t n_waiting) {
+    SRS_INLINE int64_t split(const HeldNode node, int64_t n_waiting) {
         FewRows &few = splits.few;
         PresortedColumns<Code> &columns = splits.columns;
         const bool is_small = few.holds(node);
@@ -162,11 +162,11 @@ template <typename Code, typename Own> struct PresortedTree {
             const uint32_t threshold = own().between(best.member, best.threshold, next);
             n_left = held.part(node, [&](uint16_t place) { return codes[own().row_at(place)] <= threshold; });
         }
-        Node left{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT), 0};
-        Node right{node.start + best.n_left, node.n - best.n_left, node.held + n_left, node.n_held - n_left, node.depth + 1,
+        HeldNode left{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT), 0};
+        HeldNode right{node.start + best.n_left, node.n - best.n_left, node.held + n_left, node.n_held - n_left, node.depth + 1,
                    derive(node.key, RIGHT), 0};
         if (splits.numbers) {
-            Node &fewer = left.n <= right.n ? left : right;
+            HeldNode &fewer = left.n <= right.n ? left : right;
             fewer.total = splits.total_of(order + (fewer.start - node.start), fewer.n);
             (left.n <= right.n ? right : left).total = node.total - fewer.total;
         }
@@ -183,7 +183,7 @@ template <typename Code, typename Own> struct PresortedTree {
     }
 
     // Whether a node is to be split; `order`: its rows, in any order. A leaf says what it has to say at once.
-    bool waits(const Node &node, const uint16_t *order) {
+    bool waits(const HeldNode &node, const uint16_t *order) {
         if (!own().is_wanted(node)) return false;
         if (!splits.stops(order, node)) return true;
         if (!splits.numbers) splits.of_classes.count(order, node.n, splits.of_classes.totals);

@@ -41,7 +41,7 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
         this->grow_tree(job.n_fitted, job.n_predicted, job.tree_key);
     }
 
-    SRS_INLINE bool is_wanted(const Node &) const { return true; }
+    SRS_INLINE bool is_wanted(const HeldNode &) const { return true; }
     SRS_INLINE bool has_enough() const { return false; }
     SRS_INLINE int64_t row_at(uint16_t place) const { return job.predicted[place]; }
 
@@ -51,7 +51,7 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
     }
 
     // Note what a split is worth; `total`: of the rows that go left.
-    void note(const Node &node, const Found &split, const uint16_t *order, int64_t total) {
+    void note(const HeldNode &node, const Found &split, const uint16_t *order, int64_t total) {
         int64_t whole[2] = {node.n, node.total}, part[MAX_PRESORTED_CLASSES] = {split.n_left, total};
         if (splits.numbers && !job.targets) { // rows of the one class and of the other
             whole[0] -= node.total;
@@ -65,7 +65,7 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
     }
 
     // Say what a leaf has to say of the rows to predict in it.
-    void end(const Node &node) {
+    void end(const HeldNode &node) {
         const double n = static_cast<double>(node.n);
         double own[MAX_PRESORTED_CLASSES];
         if (!splits.numbers) {
