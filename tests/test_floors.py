@@ -266,7 +266,7 @@ class Change(NamedTuple):
 SIZES = {
     "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1317)]),
     "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 660)]),
-    "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 9)]),
+    "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 1)]),
 }
 """How large the package is, as benchmarks/research/count_code.py counts it: what it was when this
 table was begun, and what has become of it since.
