@@ -2,7 +2,7 @@
 
     python benchmarks/research/bench_compile.py [--before b691ef3c] [--after HEAD] [--repeats 3]
 
-Claim: all instruction sets take 0.62 of what b691ef3c took (asked: 0.5).
+Claim: all instruction sets take 0.49 of what b691ef3c took (docs/research/compiling.md).
 
 Each commit is exported and compiled afresh in a folder of its own, in turns, by the nanobind, cmake
 and ninja of this Python, without ccache. Printed: seconds of the processor (user and system, of all
