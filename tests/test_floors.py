@@ -264,8 +264,8 @@ class Change(NamedTuple):
 
 
 SIZES = {
-    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1317)]),
-    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 660)]),
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1318)]),
+    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 661)]),
     "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 1)]),
 }
 """How large the package is, as benchmarks/research/count_code.py counts it: what it was when this

@@ -24,10 +24,6 @@ from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.native import _native
 from srs_ooc.store.bed import MAGIC, BedFile
 
-"""float32 or float64."""
-
-# Texts as bytes one after another, their hashes, and numbers for the distinct ones.
-
 NAMED = 10
 """Columns that an error names besides the first."""
 _UNREAD = "could not read it"
