@@ -264,7 +264,7 @@ class Change(NamedTuple):
 
 
 SIZES = {
-    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1318)]),
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 1317)]),
     "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 661)]),
     "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 1)]),
 }
