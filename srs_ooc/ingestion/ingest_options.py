@@ -1,7 +1,6 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
@@ -15,6 +14,7 @@ from srs_ooc.base.arrays import Bytes, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import (
+    entries_of,
     flag_given,
     megabytes_given,
     names_in,
@@ -523,8 +523,7 @@ class IngestOptions:
         return "--time" if what == "target" and self.censored else flags[what]
 
 
-_ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
-HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
+HELP = entries_of(IngestOptions)
 _EVERY = {name: _TAKES | takes for name, takes in _PARTS.items()}
 _EVERY |= {one.name: dict(one.metadata) for one in fields(IngestOptions) if one.metadata}
 OPTIONS = {name: _EVERY[name] for name in HELP or _EVERY}  # `python -OO` has no docstrings
