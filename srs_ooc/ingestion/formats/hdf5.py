@@ -121,7 +121,7 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     if wanted and names is None:
         raise _bad(what, f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
     names = names or _only_of(columns)
-    shape = node.shape
+    shape = getattr(node, "shape", ())
     if layout.sparse:  # by cells 10x says it beside the cells, BIOM for all of the file
         is_beside = layout.sparse == "csc"
         said = node_at(node, "shape", what)[:2] if is_beside else root.attrs.get("shape", ())
@@ -132,7 +132,7 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     form = (layout.sparse, shape)
     table = (SparseMatrix if layout.sparse else Matrix)(node, at, turned=turned, form=form)
     how = "features x samples" if turned else "samples x features"
-    told = [f"{layout.name}, {node.name}, {how}; row ids: {ids or 'numbers'}"]
+    told = [f"{layout.name}, {node.name}, {how}; row ids: {ids or 'none'}"]
     columns = _choose(table, columns, at, told)
     describe(table, (rows, ids), (columns, names))
     repeats = table.names is not columns.get(str(names))
