@@ -9,7 +9,7 @@ import contextlib
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
@@ -102,32 +102,35 @@ def open_hdf5(at: File) -> Table:
 
 def _layout_at(file: Any, path: str) -> Layout | None:
     """Return the layout whose root is there: the file, or a sparse matrix."""
-    of = (one for one in LAYOUTS if bool(one.matrix) == (path == "/"))
-    return next((one for one in of if all(mark in file[path] for mark in one.marks)), None)
+    for one in LAYOUTS:
+        marks = one.samples.mark, one.features.mark, one.matrix.partition("|")[0]
+        if bool(one.matrix) == (path == "/") and all(mark in file[path] for mark in marks if mark):
+            return one
+    return None
 
 
 def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     """Return the matrix of a layout, with what that says of rows and columns.
 
-    One asked to be ``turned`` has features in its rows, even where its layout has samples there.
+    One asked to be ``turned`` has features in its lines, even where its layout has samples there.
     """
     what, root, wanted = str(at), node.file if layout.matrix else node, at.options.names_from
-    sides = [layout.rows, layout.columns][:: -1 if turned > layout.turned else 1]
-    turned |= layout.turned
+    sides = [layout.samples, layout.features][:: -1 if turned > layout.by_feature else 1]
+    turned |= layout.by_feature
     rows, columns = (_known_of(root, side, layout, what) for side in sides)
-    kinds = {"id": sides[1].ids, "symbol": sides[1].symbols}
-    ids = _main_of(rows, sides[0].ids) or _only_of(rows)
-    names = _main_of(columns, kinds[wanted] if wanted else kinds["symbol"] + kinds["id"])
+    of = {"id": sides[1].ids, "symbol": sides[1].symbols, None: " ".join(sides[1][2:0:-1])}
+    ids, names = _main_of(rows, sides[0].ids) or _only_of(rows), _main_of(columns, of[wanted])
     if wanted and names is None:
         raise _bad(what, f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
-    names = names or _only_of(columns)
-    shape = getattr(node, "shape", ())
-    if layout.sparse:  # by cells 10x says it beside the cells, BIOM for all of the file
-        is_beside = layout.sparse == "csc"
-        said = node_at(node, "shape", what)[:2] if is_beside else root.attrs.get("shape", ())
-        shape = tuple(np.ravel(said).tolist())
+    names, other = names or _only_of(columns), _main_of(columns, of["id"])
+    shape = tuple(np.ravel(_shape_of(node, layout, what)).tolist())
+    lengths = [
+        len(known[name]) if name else None for known, name in ((rows, ids), (columns, names))
+    ]
     order = shape[:: -1 if turned else 1]
-    _check_lengths(node, order, (rows, columns), (ids, names), what)
+    if len(shape) != 2 or any(n not in (None, m) for n, m in zip(lengths, order, strict=True)):
+        expected = "{} rows and {} columns, as are named".format(*(n or "some" for n in lengths))
+        raise _bad(what, expected, f"{node.name} of {' x '.join(map(str, order)) or 'no shape'}")
     columns = {name: one for name, one in columns.items() if len(one) == order[1]}
     form = (layout.sparse, shape)
     table = (SparseMatrix if layout.sparse else Matrix)(node, at, turned=turned, form=form)
@@ -136,41 +139,44 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     columns = _choose(table, columns, at, told)
     describe(table, (rows, ids), (columns, names))
     repeats = table.names is not columns.get(str(names))
-    other = next((one for one in map(_last, kinds["id"]) if one in columns and one != names), None)
     told.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
-    told.append(f"--names-from id takes {other}" if other else "")
+    told.append(f"--names-from id takes {other}" if other not in (None, names) else "")
     table.format, table.said = f"hdf5, {layout.name} {node.name}", "; ".join(filter(None, told))
     table.takes = "names_from", "feature_type"
     return table
 
 
-def _last(path: str) -> str:
-    return path.rpartition("/")[2].replace("@@SLASH@@", "/")  # as BIOM writes it
+def _shape_of(node: Any, layout: Layout, what: str) -> Any:
+    """Return the shape of a matrix: by cells 10x says it beside them, BIOM for all of the file."""
+    if layout.sparse == "csc":
+        return node_at(node, "shape", what)[:2]
+    return node.file.attrs.get("shape", ()) if layout.sparse else node.shape
 
 
-def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, "_Items"]:
+def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, Any]:
     """Return what a layout says of the rows, or the columns, by name; ids before all else."""
-    paths = [one for one in side.ids + side.symbols if one in root]
-    within = _members(root[side.group]) if side.group and side.group in root else {}
-    paths += [f"{side.group}/{name}" for name in within]
-    found: dict[str, _Items] = {}
+    ids, found = side.paths(side.ids), dict[str, _Items]()
+    paths = [one for one in ids + side.paths(side.symbols) if one in root]
+    if side.more is not None and (group := f"{side.place}/{side.more}".strip("/")) in root:
+        paths += [f"{group}/{name}" for name in _members(root[group])]
     for path in dict.fromkeys(paths):
-        if _last(path) not in found and (one := _column(node_at(root, path, what), what)):
-            one.is_escaped = layout.is_escaped
-            if path not in side.ids:
+        name = path.rpartition("/")[2].replace("@@SLASH@@", "/")  # as BIOM writes it
+        if name not in found and (one := _column(node_at(root, path, what), what)):
+            one.is_escaped = layout.name == "loom"
+            if path not in ids and layout.missing:
                 marks = [mark for mark in layout.missing if isinstance(mark, str) == one.is_text]
-                one.attrs |= {"missing_value": marks} if marks else {}
-            found[_last(path)] = one
+                one.attrs["missing_value"] = marks
+            found[name] = one
     return found
 
 
-def _main_of(items: Mapping[str, "_Items"], paths: Sequence[str]) -> str | None:
+def _main_of(items: Mapping[str, Any], names: str) -> str | None:
     """Return the first of some that is there; numbers are names only if all differ."""
-    there = [name for name in map(_last, paths) if name in items]
+    there = [name for name in names.split() if name in items]
     return next((one for one in there if items[one].is_text or _differ(items[one])), None)
 
 
-def _only_of(items: Mapping[str, "_Items"]) -> str | None:
+def _only_of(items: Mapping[str, Any]) -> str | None:
     """Return the only one of texts that all differ."""
     found = [name for name, one in items.items() if one.is_text and _differ(one)]
     return found[0] if len(found) == 1 else None
@@ -180,36 +186,25 @@ def _differ(items: Iterable[Any]) -> bool:
     return not len(repeated(map(str, items))[1])
 
 
-def _check_lengths(node: Any, shape: Any, frames: Any, names: Any, what: str) -> None:
-    """Refuse a matrix of another shape than its ids and names say."""
-    told = [None if one is None else len(of[one]) for of, one in zip(frames, names, strict=True)]
-    if len(shape) != 2 or any(n not in (None, m) for n, m in zip(told, shape, strict=True)):
-        expected = f"{told[0] or 'some'} samples and {told[1] or 'some'} features, as are named"
-        raise _bad(what, expected, f"{node.name} of {' x '.join(map(str, shape)) or 'no shape'}")
-
-
-def _choose(table: "Matrix", columns: dict[str, Any], at: File, told: list[str]) -> dict[str, Any]:
+def _choose(table: Table, columns: dict[str, Any], at: File, told: list[str]) -> dict[str, Any]:
     """Have a table take features of the type that is asked for; return what is known of these.
 
     Of several types, none of which is asked for, all are taken, and ``told``.
     """
-    wanted = at.options.feature_type
-    types = columns.get("feature_type", ()) if isinstance(table, SparseMatrix) else ()
+    wanted, types = at.options.feature_type, columns.get("feature_type", ())
     counts = Counter(map(str, types))
     listed = _listed([f"{name!r} {n}" for name, n in counts.items()])
     if wanted is None:
-        more = ", all taken; --feature-type NAME takes one"
+        more = ", all taken; --feature-type NAME takes one" * isinstance(table, SparseMatrix)
         told.append(f"feature types: {listed}{more}" if len(counts) > 1 else "")
         return columns
     if wanted not in counts or not isinstance(table, SparseMatrix):
         raise _bad(str(at), f"features of the type {wanted!r}", listed, "Name one of these.")
+    told.append(f"feature type: {wanted}, of {listed}")
     is_chosen = np.fromiter((str(one) == wanted for one in types), np.bool_, len(types))
     table.choose(np.flatnonzero(is_chosen))
-    told.append(f"feature type: {wanted}, of {listed}")
-    return {
-        name: Names(counts[wanted], partial(compress, one, is_chosen))
-        for name, one in columns.items()
-    }
+    chosen = partial(Names, counts[wanted])
+    return {name: chosen(partial(compress, one, is_chosen)) for name, one in columns.items()}
 
 
 # The objects of a file.

@@ -9,19 +9,32 @@ from typing import NamedTuple
 
 
 class Side(NamedTuple):
-    """Where a layout says what the rows are, or the columns; paths begin at its root.
+    """Where a layout says what its samples are, or its features.
 
     Attributes
     ----------
-    ids, symbols : tuple of str
-        Paths of their ids, and of names that people use, which may repeat; the first that is there.
-    group : str
-        What else is known of them; empty if nothing is.
+    place : str
+        A group; empty for the root.
+    ids, symbols : str
+        What in it are their ids, and names that people use, which may repeat: the first that is
+        there, separated by spaces.
+    more : str or None
+        The group within it of which all is known of them; empty for itself, None if there is none.
     """
 
-    ids: tuple[str, ...]
-    symbols: tuple[str, ...] = ()
-    group: str = ""
+    place: str
+    ids: str
+    symbols: str = ""
+    more: str | None = None
+
+    def paths(self, names: str) -> list[str]:
+        """Return where some of it would be."""
+        return [f"{self.place}/{name}".lstrip("/") for name in names.split()]
+
+    @property
+    def mark(self) -> str:
+        """What is always there: the group, or the first kind of ids."""
+        return self.paths(self.ids)[0] if self.more != "" else self.place
 
 
 class Layout(NamedTuple):
@@ -31,80 +44,39 @@ class Layout(NamedTuple):
     ----------
     name : str
         What such files are called.
-    marks : tuple of str
-        Paths by which it is known, from its root: the file, or the matrix itself, which is sparse.
     matrix : str
-        Regular expression of the path of a matrix, the main one before the first bar; empty if the
-        root is the matrix.
-    rows, columns : Side
-        What is known of samples, and of features.
+        Regular expression of the path of a matrix, the main one before the first bar. It is empty
+        where the root is the matrix, a sparse one; else the root is the file.
+    samples, features : Side
+        What is known of both.
     sparse : {'', 'csr', 'csc'}
         What a sparse matrix is by its shape in the file.
-    turned : bool
+    by_feature : bool
         Whether the first dimension is that of the features.
     missing : tuple of (float or str)
         What stands for a missing value, in all but ids.
-    is_escaped : bool
-        Whether texts may have ``&#233;`` for a letter.
     """
 
     name: str
-    marks: tuple[str, ...]
     matrix: str
-    rows: Side
-    columns: Side
+    samples: Side
+    features: Side
     sparse: str = ""
-    turned: bool = True
+    by_feature: bool = True
     missing: tuple[float | str, ...] = ()
-    is_escaped: bool = False
 
 
-_CELLS = ("col_attrs/CellID", "col_attrs/Cell", "col_attrs/obs_names", "col_attrs/cell_names")
-_GENES = ("row_attrs/Gene", "row_attrs/var_names", "row_attrs/gene_names")
-_GCTX = ("0/DATA/0/matrix", "0/META/COL/id", "0/META/ROW/id")
-_BIOM = ("observation/matrix", "sample/ids", "observation/ids")
+_CELLS = Side("col_attrs", "CellID Cell obs_names cell_names", more="")
+_GENES = Side("row_attrs", "Accession gene_ids", "Gene var_names gene_names", "")
+_PERTURBED, _PROBES = Side("0/META/COL", "id", more=""), Side("0/META/ROW", "id", more="")
+_SAMPLES, _OTUS = (Side(one, "ids", more="metadata") for one in ("sample", "observation"))
+_V3, _V2 = Side("matrix/features", "id", "name", ""), Side("", "genes", "gene_names")
 
 LAYOUTS = (
-    Layout(
-        "10x",
-        ("matrix/barcodes", "matrix/features/id", "matrix/features/name"),
-        "matrix",
-        Side(("matrix/barcodes",), ("matrix/filtered_barcodes",)),
-        Side(("matrix/features/id",), ("matrix/features/name",), "matrix/features"),
-        "csc",
-    ),
-    Layout(
-        "10x, version 2",
-        ("barcodes", "genes", "gene_names"),
-        "",
-        Side(("barcodes",)),
-        Side(("genes",), ("gene_names",)),
-        "csc",
-    ),
-    Layout(
-        "loom",
-        ("matrix", "row_attrs", "col_attrs"),
-        "matrix|layers/.+",
-        Side(_CELLS, (), "col_attrs"),
-        Side(("row_attrs/Accession", "row_attrs/gene_ids"), _GENES, "row_attrs"),
-        is_escaped=True,
-    ),
-    Layout(
-        "GCTX",
-        _GCTX,
-        _GCTX[0],
-        Side(_GCTX[1:2], (), "0/META/COL"),
-        Side(_GCTX[2:], (), "0/META/ROW"),
-        turned=False,
-        missing=(-666, "-666", "-666.0"),
-    ),
-    Layout(
-        "BIOM",
-        _BIOM,
-        _BIOM[0],
-        Side(_BIOM[1:2], (), "sample/metadata"),
-        Side(_BIOM[2:], (), "observation/metadata"),
-        "csr",
-    ),
+    Layout("10x", "matrix", Side("matrix", "barcodes filtered_barcodes"), _V3, "csc"),
+    Layout("10x v2", "", Side("", "barcodes"), _V2, "csc"),
+    Layout("loom", "matrix|layers/.+", _CELLS, _GENES),
+    Layout("GCTX", "0/DATA/0/matrix", _PERTURBED, _PROBES, "", False, (-666, "-666", "-666.0")),
+    Layout("BIOM", "observation/matrix", _SAMPLES, _OTUS, "csr"),
 )
 """What is known of files that do not say it themselves."""
