@@ -158,7 +158,7 @@ def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, Any
     ids, found = side.paths(side.ids), dict[str, _Items]()
     paths = [one for one in ids + side.paths(side.symbols) if one in root]
     if side.more is not None and (group := f"{side.place}/{side.more}".strip("/")) in root:
-        paths += [f"{group}/{name}" for name in _members(root[group])]
+        paths += [f"{group}/{name}" for name in _members(node_at(root, group, what))]
     for path in dict.fromkeys(paths):
         name = path.rpartition("/")[2].replace("@@SLASH@@", "/")  # as BIOM writes it
         if name not in found and (one := _column(node_at(root, path, what), what)):

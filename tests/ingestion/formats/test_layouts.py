@@ -218,6 +218,12 @@ def test_lengths_that_contradict_are_refused(tmp_path):
     with pytest.raises(InputError, match="expected one matrix of numbers, found /hg19, /mm10"):
         opened(tenx_v2(tmp_path / "two", "hg19", "mm10"))
     assert opened((tmp_path / "two").with_name("two::mm10")).shape == (4, 5)
+    linked = changed(loom(tmp_path / "x"), "col_attrs")
+    with h5py.File(linked, "a") as file:
+        file["col_attrs"] = h5py.ExternalLink(str(loom(tmp_path / "other")), "col_attrs")
+    with pytest.raises(InputError, match="found a link or another file for col_attrs"):
+        opened(linked)
+    linked.unlink()
     broken = tenx(tmp_path / "x")
     with h5py.File(broken, "a") as file:
         file["matrix/indices"][0] = 5
