@@ -129,7 +129,7 @@ def _found(manifest: Manifest, *, has_samples: bool) -> Iterator[str]:
         yield f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})"
     yield from _unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
-    for what in ("row_ids", "index", "names", "renamed", "separator"):
+    for what in ("read_as", "row_ids", "index", "names", "renamed", "separator"):
         if found := inferred.get(what):
             yield f"{what.replace('_', ' ')}: {found}{why.get(what, '')}"
 

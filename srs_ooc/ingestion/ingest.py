@@ -132,6 +132,8 @@ def ingest(
     missing_target: str = "drop",
     min_class_rows: int | None = None,
     rename_repeated: bool = False,
+    names_from: str | None = None,
+    feature_type: str | None = None,
     kinds: Mapping[str, str] | None = None,
     weights: Any = None,
     strata: Any = None,
@@ -185,6 +187,10 @@ def ingest(
     rename_repeated : bool
         Of columns with the same name the first keeps it, later ones end in -1, -2, ...; they are
         refused if not.
+    names_from : {'id', 'symbol'}, optional
+        Of 10x and loom: what features are named by; symbol if not given, or id where there is none.
+    feature_type : str, optional
+        Of 10x: only features of this type, such as ``Gene Expression``; all if not given.
     kinds : mapping of str to str, optional
         Kinds (``numeric``, ``integer``, ``boolean``, ``categorical``) of columns by name; the
         others are found out.

@@ -62,6 +62,7 @@ def open_reading(
     """
     if isinstance(table, str | Path):
         return _open_file(path_given(table, "the table"), options, side, work)
+    _check_takes("the table", options, ())
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     opened = open_object(table, as_texts)
@@ -78,6 +79,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
                 "columns, or give them apart only for arrays."
             )
+        _check_takes(path, options, ())
         text = settle_source(path, work.scratch)
         if not options.samples:
             return TextReading(text, options, work)
@@ -90,6 +92,8 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
     work.stack.callback(opened.close)
+    _check_takes(path, options, opened.takes)
+    side = replace(side, inferred=side.inferred | ({"read_as": opened.said} if opened.said else {}))
     options, side = _with_own(opened, path, options, side)
     if missing := options.text.missing:  # in the table of samples; in the file those that are empty
         options = replace(options, text=replace(options.text, missing=(*missing, "")))
@@ -177,6 +181,16 @@ def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, A
     reader = work.stack.enter_context(ThreadPoolExecutor(1))
     work.stack.callback(has_ended.set)
     return reader.submit(read).result
+
+
+def _check_takes(path: object, options: IngestOptions, takes: Sequence[str]) -> None:
+    """Refuse options that other formats take."""
+    for name in ("names_from", "feature_type"):
+        if getattr(options, name) is not None and name not in takes:
+            raise UsageError(
+                f"{path}: expected {options.flag_of(name)} of a file that says several names or "
+                "types of its features, such as 10x, found another. Leave it out."
+            )
 
 
 def _check_no_text_form(table: object, options: IngestOptions) -> None:
@@ -475,6 +489,8 @@ def forecast(
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
             memory = memory_of(opened, options)
+            _check_takes(table, options, opened.takes)
+            said.extend([f"read as: {opened.said}"] if opened.said else [])
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             if memory.fits:  # else an ingest refuses no more than the cap

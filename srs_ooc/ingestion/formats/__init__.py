@@ -321,6 +321,10 @@ class Table:
         can tell.
     work_nbytes : int
         Memory that reading takes beyond what is read and what is held already.
+    said : str
+        What the file was taken for, and where names and ids came from; empty if nothing is to say.
+    takes : tuple of str
+        Options that only some formats take, ``names_from`` and ``feature_type``, and this does.
     """
 
     format: str = ""
@@ -339,6 +343,8 @@ class Table:
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
+    said: str = ""
+    takes: tuple[str, ...] = ()
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
