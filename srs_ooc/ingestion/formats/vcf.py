@@ -19,7 +19,7 @@ from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.files import File
 
-_GZIP, _BLOCKS = b"\x1f\x8b", b"\x1f\x8b\x08\x04"
+_BLOCKS = b"\x1f\x8b\x08\x04"
 _END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 """The empty block that ends a file of blocks of gzip (BGZF)."""
 _STEPS = 1 << 14  # PLINK 2 keeps dosages in such parts of 1
@@ -58,10 +58,7 @@ class VcfTable(Table):
         with suppress(AttributeError, OSError):  # what is wrong with a file is said here
             ctypes.CDLL(self._cyvcf2.cyvcf2.__file__).hts_set_log_level(0)
         self._check_end()
-        samples = self._open().samples
-        if not samples:
-            raise self._wrong("genotypes of samples", "none", "Get a file that has them.")
-        self.annotations = {"id": samples}
+        self.annotations = {"id": (samples := self._open().samples)}
         self._called = file.scratch_file("variants", 0)
         with self._called.open("w", encoding="utf-8", errors="replace") as called:
             for chrom, position, name, ref, alt in self._variants(len(samples)):
@@ -70,8 +67,9 @@ class VcfTable(Table):
             lambda: self._names(0), lambda: self._names(1)
         )
         self.shape = n_samples, n_variants = len(samples), len(self.names)
-        if not n_variants:
-            raise self._wrong("variants", "none", _AGAIN)
+        if not n_samples * n_variants:
+            found = f"{n_variants:,} of {n_samples:,}"
+            raise self._wrong("variants of samples", found, "Get a file that has genotypes.")
         of_rows = Lease("cyvcf2 and the samples", 16 * MB + 250 * n_samples)
         compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.opening = (of_rows, compared)
@@ -89,7 +87,7 @@ class VcfTable(Table):
     def _check_end(self) -> None:
         """Refuse blocks of gzip without the one that ends them: the file may be cut short."""
         with self._path.open("rb") as file:
-            self._is_packed = (start := file.read(len(_BLOCKS))).startswith(_GZIP)
+            self._is_packed = (start := file.read(len(_BLOCKS))).startswith(_BLOCKS[:2])
             file.seek(-min(len(_END), self._path.stat().st_size), 2)
             if start == _BLOCKS and file.read() != _END:
                 remedy = "Get the file again; if it is whole, `bgzip -dc FILE | bgzip > NEW`."
@@ -110,36 +108,30 @@ class VcfTable(Table):
                     yield [one.CHROM, str(one.POS), one.ID or ".", one.REF, alt]
                 return
             for number, line in enumerate(file, 1):
-                if line.startswith(b"#"):
-                    continue
                 n = max(0, line.count(b"\t") - 8)
-                if n != n_samples:  # cyvcf2 overlooks those beyond the samples
+                if n != n_samples and line[:1] != b"#":  # cyvcf2 overlooks those beyond the samples
                     expected = f"the genotypes of the {n_samples:,} samples of the header"
                     remedy = "Get the file again, or mend its header."
                     raise self._wrong(expected, f"{n:,}", remedy, f", line {number}")
-                yield [cell.decode(errors="replace") for cell in line.split(b"\t", 5)[:5]]
+                if line[:1] != b"#":
+                    yield [cell.decode(errors="replace") for cell in line.split(b"\t", 5)[:5]]
 
-    def _open(self) -> Any:
+    def _open(self, samples: list[str] | None = None) -> Any:
         try:
-            return self._cyvcf2.VCF(str(self._path), strict_gt=True)
+            return self._cyvcf2.VCF(str(self._path), strict_gt=True, samples=samples)
         except Exception as error:  # of which it raises several
             raise self._wrong("a VCF or BCF file", "a header that is none", _AGAIN) from error
 
-    def _records(self, *samples: list[str]) -> Iterator[Any]:
+    def _records(self, samples: list[str] | None = None) -> Iterator[Any]:
         """Yield all variants as cyvcf2 has them, with the genotypes of all or some samples."""
-        records, at = self._open(), "the header"
-        if samples:
-            records.set_samples(*samples)
-        while True:
-            try:
-                record = next(records)
-            except StopIteration:
-                return
-            except Exception as error:
-                remedy = "Get the file again; `bcftools view FILE` says more."
-                raise self._wrong("a variant", "damage", remedy, f", after {at}") from error
-            at = f"{record.CHROM}:{record.POS}"
-            yield record
+        at = "the header"
+        try:
+            for record in self._open(samples):
+                at = f"{record.CHROM}:{record.POS}"
+                yield record
+        except Exception as error:
+            remedy = "Get the file again; `bcftools view FILE` says more."
+            raise self._wrong("a variant", "damage", remedy, f", after {at}") from error
 
     def _fill(self) -> None:
         """Write the counts of all variants to the scratch file."""

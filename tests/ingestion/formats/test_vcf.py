@@ -126,7 +126,7 @@ def test_a_target_of_samples_by_the_command_line(tmp_path):
         ("1 9 a A G DP 0 0 0 0 0 0", "expected GT, found none. Of dosages alone, name FILE::DS"),
         ("1 8 a A G GT 0 0 0 0 0 0\n1 x b A G GT 0 0 0 0 0 0", "after 1:8: expected a variant, fo"),
         ("1 8 a A G GT x 0 0 0 0 0", "after the header: expected a variant, found damage"),
-        ("", "expected variants, found none"),
+        ("", "expected variants of samples, found 0 of 6"),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path, capfd, records, message):
@@ -176,7 +176,7 @@ def test_files_without_samples_or_a_header_are_refused(tmp_path, capfd):
     path = written(tmp_path, CALLS)
     lines = path.read_text().splitlines()
     path.write_text("".join("\t".join(line.split("\t")[:8]) + "\n" for line in lines))
-    with pytest.raises(InputError, match="expected genotypes of samples, found none"):
+    with pytest.raises(InputError, match="expected variants of samples, found 12 of 0"):
         read(path)
     path.write_text("##fileformat=VCFv4.3\n")
     with pytest.raises(InputError, match="found a header that is none"):
