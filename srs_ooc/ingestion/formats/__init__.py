@@ -393,8 +393,10 @@ class Table:
 # What a file is: how it is known, who reads it, and what that takes.
 
 _BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
+_VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
+_BGEN = "BGEN file, which `plink2 --bgen FILE ref-first --make-pgen` (ref-last if of PLINK)"
 _PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
 _WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 
@@ -422,6 +424,8 @@ class Format:
         What is said besides: a query, or a path within it, after ``::``.
     needs : str
         Module that reading takes, of :data:`REMEDIES`.
+    packed : bool
+        Whether the first bytes may be those of what gzip has packed.
     remedy : str
         What it is that nothing reads, and what to do with it.
     """
@@ -434,6 +438,7 @@ class Format:
     holds: tuple[str, ...] = ()
     also: str = ""
     needs: str = ""
+    packed: bool = False
     remedy: str = ""
 
     def fits(
@@ -459,7 +464,9 @@ FORMATS = (
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
     Format("PLINK 1", "genotypes:BedTable", _BED),
     Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
+    Format("BGEN", "files:refuse", b".{16}bgen", remedy=_BGEN),
     Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
+    Format("VCF", "vcf:VcfTable", _VCF, also="path", needs="cyvcf2", packed=True),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
@@ -470,6 +477,7 @@ FORMATS = (
 """What is no text table, or one that nothing reads; the first that fits is what a file is."""
 
 REMEDIES = {
+    "cyvcf2": "Run `pip install 'srs-ooc[vcf]'`, or `plink2 --vcf FILE --make-pgen`.",
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
     "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",
     "pgenlib": "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`.",

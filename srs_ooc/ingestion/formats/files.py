@@ -106,11 +106,13 @@ def format_of(path: Path, inner: str = "") -> Format | None:
         lines = (line for line in text.splitlines() if line.strip() and not line.startswith(b"#"))
         return next(lines, b"")
 
-    start = b""
+    start = inside = b""
     with suppress(OSError), path.open("rb") as file:
-        start = file.read(START_NBYTES)
-    ours = (one for one in formats.FORMATS if one.reader)
-    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
+        start = inside = file.read(START_NBYTES)
+    with suppress(zlib.error):
+        inside = zlib.decompressobj(wbits=31).decompress(start, 64)
+    ours = ((one, inside if one.packed else start) for one in formats.FORMATS if one.reader)
+    return next((one for one, begun in ours if one.fits(path, begun, first_line, inner)), None)
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
