@@ -27,7 +27,7 @@ from srs_ooc.cli.output import (
     say,
     with_options,
 )
-from srs_ooc.ingestion.feature_rows import sample_columns
+from srs_ooc.ingestion.feature_rows import is_traw, sample_columns
 from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import (
     FLAGS,
@@ -39,6 +39,7 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
+from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
@@ -85,7 +86,7 @@ def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> No
         more and f"rows without a covariate, left out: {more}",
         *(f"appended: {line}" for line in inferred.get("appended", ())),
         f"kinds: {describe_counts(manifest.kind_counts)}",
-        *_found(manifest, has_samples=options.samples is not None),
+        *_found(manifest, has_samples=bool(options.samples)),
         manifest.n_missing_cells
         and f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features",
         _kept(manifest),
@@ -129,7 +130,7 @@ def _found(manifest: Manifest, *, has_samples: bool) -> Iterator[str]:
         yield f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})"
     yield from _unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
-    for what in ("row_ids", "index", "names", "renamed", "separator"):
+    for what in ("row_ids", "index", "names", "alleles", "samples", "renamed", "separator"):
         if found := inferred.get(what):
             yield f"{what.replace('_', ' ')}: {found}{why.get(what, '')}"
 
@@ -244,6 +245,9 @@ def ingest_command(
         )
     from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
+    files = (table for table in tables if table.is_file() and opener_of(table) is None)
+    if any(is_traw(SourceFile(table)) for table in files):
+        given["orient"] = "features"
     by_feature = given["orient"] == "features"
     tables = tuple(map(turned, tables)) if by_feature else tables
     options, side = _options_of(given)
@@ -305,7 +309,7 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     if table is not None:
         if given["id_name"] is None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
-        options, _ = _options_of(given | {"samples": table})
+        options, _ = _options_of(given | {"samples": (table,)})
         words = "rows without a line in the table", "lines without a row, left out"
         for line in _unmatched(found := add_columns(opened, options), *words):
             say(line)
@@ -326,19 +330,20 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of a command say."""
     options, side = options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
-    if orient == "samples" and (options.sample_features or (samples is None) != (not id_name)):
+    if orient == "samples" and (options.sample_features or (not samples) != (not id_name)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
         )
-    if orient == "features" and None in (samples, id_name, options.target):
+    if orient == "features" and None in (samples or None, id_name, options.target):
         raise UsageError(
-            "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
-            "and --event), which say where the target of each sample stands. Give all three. Turn "
-            "an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
+            "--orient features, or a .traw of PLINK: expected --samples FILE, --id NAME and "
+            "--target NAME (or --time and --event), which say where the target of each sample "
+            "stands. Give all three. Turn an array by `numpy.save(NEW, numpy.load(FILE).T)` for "
+            "--target-file and --names."
         )
     if samples:
-        options = options.with_targets(sample_columns(options)[2])
+        options = options.with_targets(sample_columns(options))
     file, names = given.get("target_file"), given.get("names")
     if options.target is not None and file is not None:
         found = options.flag_of("target")

@@ -27,6 +27,7 @@ from srs_ooc.ingestion.csv import (
     TextForm,
     check_utf8,
     fed,
+    has_row_names,
     raise_fault,
 )
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
@@ -117,7 +118,8 @@ class CsvPanels:
         self._twice: list[str] = []
         self._found: set[int] = set()
         self._source = SourceFile(path)
-        self._stream = CsvStream(self._source, TextForm(), self._take_names)
+        how = {"row_names": has_row_names(self._source, TextForm())}
+        self._stream = CsvStream(self._source, TextForm(), self._take_names, **how)
         self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)
         categorical = any(known is not None for known in splits.facts["categories"])

@@ -70,8 +70,8 @@ class TableReader:
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
-        a text column; held in memory.
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the row's
+        only text column; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int
@@ -192,6 +192,8 @@ _SURE = ",\t;|"  # a space is a separator only where none of these is: names and
 _N_LINES = 20
 _QUOTED = re.compile(r'"(?<![^,\t;|\s]")(?:[^"]|"")*"')  # begins with its mark: searched for fast
 
+_OF_PLINK = re.compile(r"FID([ \t])IID\1PAT\1MAT\1SEX\1PHENOTYPE\b|CHR(\t)SNP\t\(C\)M\tPOS\t")
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
@@ -258,7 +260,9 @@ class TextForm:
 
     def separator_of(self, start: str) -> str:
         """Return the separator of a table that begins with ``start``."""
-        return self.separator_mark or find_separator(start, self.comment, self.point)
+        own = _OF_PLINK.match(start)  # ids of variants may hold any other mark
+        found = own[1] or own[2] if own else find_separator(start, self.comment, self.point)
+        return self.separator_mark or found
 
     @cached_property
     def missing_texts(self) -> frozenset[bytes] | None:
@@ -295,7 +299,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     point : str
         The decimal point, which is no separator.
     """
-    lines = _LINE.findall(_QUOTED.sub("", start))
+    lines = _LINE.findall(_QUOTED.sub('""', start))
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
     whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
     if not whole:
@@ -623,6 +627,20 @@ def has_row_names(
             "column holds row ids, name it in the header."
         )
     return True
+
+
+def counts_or_names(source: SourceFile, form: TextForm, n_columns: int) -> bool:
+    """Tell whether the first column of the first rows counts them from 0 or 1, or holds texts."""
+    stream, reader = _skim(source, form, n_columns, 0)
+    cells, n_body = list[bytes](), 0
+    for n_fed in fed(stream, reader):
+        cells.extend(reader.take_texts(TARGET))
+        n_body += n_fed
+        if n_body >= SAMPLED_NBYTES:
+            break
+    numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
+    places = range(len(cells))
+    return None in numbers or numbers in ([*places], [place + 1 for place in places])
 
 
 def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, int]:

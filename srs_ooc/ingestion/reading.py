@@ -5,6 +5,7 @@ order.
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
-from srs_ooc.ingestion.formats.genotypes import RAW, in_role
+from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, cells_of_raw, in_role
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
@@ -32,6 +33,8 @@ from srs_ooc.native import _native
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.values import CodeFacts
+
+_NO_NAME = re.compile("(Unnamed: 0|__index_level_0__)?")  # as R and pandas write row names
 
 
 @dataclass(frozen=True)
@@ -177,10 +180,39 @@ class TextReading(Reading):
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
+        if list(islice(header, len(TRAW))) == TRAW:
+            raise InputError(
+                f"{self.source}: expected a table of samples beside a .traw of PLINK, which has a "
+                "variant a line and no target, found none. Use the command line: `srs-ooc ingest "
+                "FILE STORE --samples TABLE --id IID --target NAME`."
+            )
         self._is_raw = list(islice(header, len(RAW))) == RAW
+        self._settle_first(inferred)
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
         return inferred
+
+    def _settle_first(self, inferred: dict[str, Any]) -> None:
+        """Take the first columns for what the file says they are, unless an option names them."""
+        options, first = self.options, self._header.get(0).decode()
+        named = {name for _, name in options.columns()}.union(options.ignore)
+        ids, target, is_index = "IID", options.target, False
+        if self._is_raw:
+            inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
+            if target is None and not options.no_target and "PHENOTYPE" not in named:
+                target, inferred["target"] = "PHENOTYPE", "'PHENOTYPE' of the file"
+        elif is_index := _NO_NAME.fullmatch(first) is not None and first not in named:
+            counts = text_tables.counts_or_names
+            is_index, ids = counts(self.source, options.text, len(self._header)), first
+        own = [one for one in (RAW if self._is_raw else [first] * is_index) if one not in named]
+        if ids in own and options.row_ids is None and options.aggregate is None:
+            what = "'IID' of the file" if self._is_raw else "first column, which has no name"
+            self.options, inferred["row_ids"] = replace(options, row_ids=ids), what
+        elif is_index:
+            inferred["index"] = "first column, which has no name, left out"
+        used = (self.options.row_ids, target)
+        ignore = (*options.ignore, *(one for one in own if one not in used))
+        self.options = replace(self.options, target=target, ignore=ignore)
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""
@@ -260,9 +292,11 @@ class TextReading(Reading):
     def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
         memory = self._shared
-        stream = self._stream
+        stream, slots = self._stream, roles.slots()
+        if self._is_raw and slots[0] == text_tables.IGNORED:  # families may tell ids apart
+            slots[0] = text_tables.ROW_ID - 1 - len(roles.named)
         reader = text_tables.TableReader(
-            roles.slots(),
+            slots,
             stream,
             kinds=ingest_options.cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
@@ -276,7 +310,8 @@ class TextReading(Reading):
             spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
-        take = self._row_taker(roles, rows)
+        with_families = TextSpool(self._work.scratch, "families", "IID")
+        take = self._row_taker(roles, rows, int(slots[0]), with_families)
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
@@ -287,6 +322,8 @@ class TextReading(Reading):
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
+        for ids in rows.columns("row_ids") if len(with_families) else ():
+            vars(ids).update(vars(with_families if ids.duplicates(1) else ids))
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
@@ -295,24 +332,30 @@ class TextReading(Reading):
         self._categories = reader.categories()
 
     def _row_taker(
-        self, roles: Roles, rows: RowColumns
+        self, roles: Roles, rows: RowColumns, first_slot: int, with_families: TextSpool
     ) -> Callable[[text_tables.TableReader], None]:
-        """Return what takes the texts of the rows read from a reader."""
+        """Return what takes the texts of the rows read from a reader; of ``.raw``, FID:IID, too."""
         spools = [
             (slot, what, rows.open(what, self._header.get(column).decode()))
             for what, column, slot in roles.texts()
         ]
 
+        slots = {slot for slot, *_ in spools}.union([first_slot] * self._is_raw)
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
 
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
+            taken = {slot: reader.take_texts(slot) for slot in slots}
             for slot, what, spool in spools:
-                texts = reader.take_texts(slot)
+                texts = taken[slot]
                 if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
-                    role, cells = (what, spool.label), [*map(bytes.decode, texts)]
+                    role, cells = (what, spool.label), cells_of_raw(spool.label, texts, raw.text)
+                    if role == ("row_ids", "IID"):
+                        text_tables.check_utf8(taken[first_slot], f"{self.source}: the families")
+                        pairs = zip(map(bytes.decode, taken[first_slot]), cells, strict=True)
+                        with_families.append(texts_of(map(":".join, pairs)))
                     texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
@@ -336,7 +379,7 @@ class TextReading(Reading):
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
-        return self._stream.origin()
+        return self._stream.origin() | ({"plink": True} if self._is_raw else {})
 
 
 # A table of any other format (arrays, frames, files), read by columns or by rows.

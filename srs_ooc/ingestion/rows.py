@@ -373,6 +373,10 @@ class RowColumns:
         columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", name, levels))
         return columns[-1]
 
+    def columns(self, what: str) -> Sequence[TextSpool]:
+        """Return the columns that were begun of a kind."""
+        return self._columns.get(what, ())
+
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
         spool = self.open("target", NO_TARGET)
