@@ -255,7 +255,8 @@ def ingest_command(
     if options.samples and not by_feature and None in map(opener_of, tables):
         raise UsageError(
             "--samples: expected --orient features, or a file that is no text table. Of a text "
-            "table with rows of samples the target is a column: name it with --target."
+            "table with rows of samples the target is a column: name it with --target, or say "
+            "--no-target and add it by `srs-ooc targets STORE TABLE`."
         )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
@@ -337,10 +338,9 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         )
     if orient == "features" and None in (samples or None, id_name, options.target):
         raise UsageError(
-            "--orient features, or a .traw of PLINK: expected --samples FILE, --id NAME and "
-            "--target NAME (or --time and --event), which say where the target of each sample "
-            "stands. Give all three. Turn an array by `numpy.save(NEW, numpy.load(FILE).T)` for "
-            "--target-file and --names."
+            "--orient features (.traw): expected --samples FILE, --id NAME and --target NAME (or "
+            "--time and --event), which say where the target of a sample stands. Give all three. "
+            "Turn an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )
     if samples:
         options = options.with_targets(sample_columns(options))

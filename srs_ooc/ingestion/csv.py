@@ -261,8 +261,8 @@ class TextForm:
     def separator_of(self, start: str) -> str:
         """Return the separator of a table that begins with ``start``."""
         own = _OF_PLINK.match(start)  # ids of variants may hold any other mark
-        found = own[1] or own[2] if own else find_separator(start, self.comment, self.point)
-        return self.separator_mark or found
+        mark = (own[1] or own[2]) if own else find_separator(start, self.comment, self.point)
+        return self.separator_mark or mark
 
     @cached_property
     def missing_texts(self) -> frozenset[bytes] | None:
@@ -392,6 +392,7 @@ def is_date(text: str) -> bool:
 _N_AHEAD = 4
 
 
+_NO_NAME = re.compile("(Unnamed: 0|__index_level_0__)?")  # as R and pandas write row names
 ROW_NAMES = "row_names"
 """Name of a first column that the header does not name, as R writes row names."""
 
@@ -629,14 +630,15 @@ def has_row_names(
     return True
 
 
-def counts_or_names(source: SourceFile, form: TextForm, n_columns: int) -> bool:
-    """Tell whether the first column of the first rows counts them from 0 or 1, or holds texts."""
-    stream, reader = _skim(source, form, n_columns, 0)
+def has_index(source: SourceFile, form: TextForm, header: TextSpool) -> bool:
+    """Tell whether a first column without a name counts the first rows, or holds texts."""
+    if not _NO_NAME.fullmatch(header.get(0).decode()):
+        return False
+    stream, reader = _skim(source, form, len(header), 0)
     cells, n_body = list[bytes](), 0
     for n_fed in fed(stream, reader):
         cells.extend(reader.take_texts(TARGET))
-        n_body += n_fed
-        if n_body >= SAMPLED_NBYTES:
+        if (n_body := n_body + n_fed) >= SAMPLED_NBYTES:
             break
     numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
     places = range(len(cells))

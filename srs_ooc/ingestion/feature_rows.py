@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -292,8 +293,8 @@ def read_samples(
     known: dict[str, Sample] = {}
     here, gone = set(ids), next(iter(options.text.missing or ("",)))
     for table, line, family, iid, *cells in _samples(options):
-        whole = f"{family}{mark}{iid}"
-        sample = whole if family and whole in here else iid
+        whole = iid if family is None else f"{family or 0}{mark}{iid}"
+        sample = iid if whole not in here and (iid in here or not family) else whole
         lines, others = known.get(sample, ((0,) * len(options.samples), (gone,) * len(cells)))
         if lines[table]:
             raise InputError(
@@ -325,44 +326,33 @@ def _sample_table(options: IngestOptions, table: int) -> tuple[Any, list[str], b
     on, where a column is asked for by its place: PHENO1, COVAR1.
     """
     source, form = SourceFile(options.samples[table]), options.text
-    pieces = PieceReader(source).pieces()
-    first = next(pieces, b"")
-    separator = form.separator_of(first.decode(errors="replace"))
-    rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
+    lines = partial(_lines, source, form.comment)
+    mark = form.separator_of(next(PieceReader(source).pieces(), b"").decode(errors="replace"))
+    rows = csv.reader(lines(), delimiter=mark)
     header = [name.strip(" \t") for name in next(filter(None, rows), [])]
-    pieces = PieceReader(source).pieces()
-    lines = enumerate(_lines(source, next(pieces, b""), pieces, form.comment), 1)
-    split = ((number, line.split()) for number, line in lines if line.strip())
-    own, has_iid = next(split, (0, list[str]()))[1], not _IID.isdisjoint(header)
+    split = ((number, line.split()) for number, line in enumerate(lines(), 1) if line.strip())
+    number, own = next(split, (1, list[str]()))
     asked = {found[1] for _, name in asked_of(options) if (found := _BY_PLACE.match(name))}
-    if str(options.id_name) not in _IID or separator not in "\t ":
-        return ((rows.line_num, row) for row in rows if row), header, True
-    if not _IID.isdisjoint(own[:2]) and (separator == " " or not has_iid):
+    has_ids, is_plink = not _IID.isdisjoint(header), options.id_name in _IID and mark in "\t "
+    if is_plink and not _IID.isdisjoint(own[:2]) and (mark == " " or not has_ids):
         return split, own, True
-    if has_iid or not asked:
+    if has_ids or not (is_plink and asked):
         return ((rows.line_num, row) for row in rows if row), header, True
     kind = ("COVAR" if table else "PHENO") if len(asked) > 1 else min(asked)
     names = ["FID", "IID", *(f"{kind}{place}" for place in range(1, len(own) - 1))]
-    return chain([(1, own)], split), names[: len(own)], False
+    return chain([(number, own)], split), names[: len(own)], False
 
 
 def sample_columns(options: IngestOptions) -> list[str]:
     """Return the names of the columns of the sample tables."""
-    tables = (_sample_table(options, table) for table in range(len(options.samples)))
-    return [name for _, header, _ in tables for name in header]
-
-
-def said_of_samples(options: IngestOptions) -> dict[str, str]:
-    """Return what is found of sample tables without a header, for the manifest."""
-    tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
-    found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
-    return {"samples": "; ".join(found)} if found else {}
+    tables = range(len(options.samples))
+    return [name for table in tables for name in _sample_table(options, table)[1]]
 
 
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     """Yield the table, the line, the family, the id and the columns asked for of each sample.
 
-    Cells of other tables are None; the family is empty where the id is not PLINK's.
+    Cells of other tables are None; so is the family where the id is not PLINK's.
     """
     tables = [_sample_table(options, table) for table in range(len(options.samples))]
     id_name, taken = str(options.id_name), list[tuple[int, int]]()
@@ -371,11 +361,11 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
         pairs = [(at, tables[at][1]) for at in some]
         found = [(at, of.index(one)) for at, of in pairs for one in (name, f"#{name}") if one in of]
         if not found:
-            by_place = " Without a header: PHENO1, COVAR1." * (what == "id" and name in _IID)
+            where = ", ".join(str(options.samples[at]) for at in some)
+            own = ", ".join(map(repr, chain(*(of[:20] for _, of in pairs)))) + "."
+            own += " Without a header: PHENO1, COVAR1." * (what == "id" and name in _IID)
             raise InputError(
-                f"{', '.join(str(options.samples[at]) for at in some)}: no such column {name!r} "
-                f"({options.flag_of(what)}); expected one of "
-                f"{', '.join(map(repr, chain(*(of[:20] for _, of in pairs))))}.{by_place}"
+                f"{where}: no such column {name!r} ({options.flag_of(what)}); expected one of {own}"
             )
         return found
 
@@ -383,10 +373,9 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     for what, name in asked_of(options):
         first, *others = places(what, name, range(len(tables)))
         if others and name not in ("FID", "#FID"):
+            where = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
             raise InputError(
-                f"{options.samples[others[0][0]]}: expected column {name!r} "
-                f"({options.flag_of(what)}) in one table, found it in {options.samples[first[0]]}, "
-                "too. Rename one."
+                f"{where}: expected column {name!r} in one of them. Rename the others."
             )
         if what == "covariates" and first in [*ids, *taken]:
             raise UsageError(
@@ -402,18 +391,16 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
                     f"the header, found {len(row)}. Mend the line."
                 )
             cells = (row[of].strip(" \t") if one == table else None for one, of in taken)
-            fid = "0" if family is None else row[family].strip(" \t")
-            yield table, line, fid if id_name in _IID else "", row[at].strip(" \t"), *cells
+            fid = "" if family is None else row[family].strip(" \t")
+            yield table, line, fid if id_name in _IID else None, row[at].strip(" \t"), *cells
 
 
-def _lines(
-    source: SourceFile, first: bytes, pieces: Iterator[bytes], comment: str | None
-) -> Iterator[str]:
+def _lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = ""
     try:
-        for piece in chain([first], pieces, [b""]):
+        for piece in chain(PieceReader(source).pieces(), [b""]):
             *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > LONGEST_LINE:
                 raise InputError(
@@ -428,14 +415,18 @@ def _lines(
         yield "\n" if comment and rest.startswith(comment) else rest
 
 
-def unmatched(known: Collection[str], ids: list[str]) -> dict[str, Any]:
-    """Count and list the ids of either side that the other lacks; JSON-ready."""
+def unmatched(options: IngestOptions, known: Collection[str], ids: list[str]) -> dict[str, Any]:
+    """Count and list the ids of either side that the other lacks; say what has no header."""
     here = set(ids)
     sides = {
         "samples_without_label": [name for name in ids if name not in known],
         "labels_without_sample": [name for name in known if name not in here],
     }
-    return {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
+    tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
+    found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
+    said = {"samples": "; ".join(found)} if found else {}
+    both = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
+    return both | said
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.
@@ -559,7 +550,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
 
-    inferred = unmatched(known, ids) | said_of_samples(options)
+    inferred = unmatched(options, known, ids)
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}

@@ -5,7 +5,6 @@ order.
 """
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -33,8 +32,6 @@ from srs_ooc.native import _native
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.values import CodeFacts
-
-_NO_NAME = re.compile("(Unnamed: 0|__index_level_0__)?")  # as R and pandas write row names
 
 
 @dataclass(frozen=True)
@@ -182,9 +179,8 @@ class TextReading(Reading):
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
         if list(islice(header, len(TRAW))) == TRAW:
             raise InputError(
-                f"{self.source}: expected a table of samples beside a .traw of PLINK, which has a "
-                "variant a line and no target, found none. Use the command line: `srs-ooc ingest "
-                "FILE STORE --samples TABLE --id IID --target NAME`."
+                f"{self.source}: expected --samples beside a .traw, whose lines are variants, found "
+                "none. Name a table of samples; the command line takes one."
             )
         self._is_raw = list(islice(header, len(RAW))) == RAW
         self._settle_first(inferred)
@@ -194,25 +190,23 @@ class TextReading(Reading):
 
     def _settle_first(self, inferred: dict[str, Any]) -> None:
         """Take the first columns for what the file says they are, unless an option names them."""
-        options, first = self.options, self._header.get(0).decode()
+        options, first = self.options.with_targets(self._header), self._header.get(0).decode()
         named = {name for _, name in options.columns()}.union(options.ignore)
-        ids, target, is_index = "IID", options.target, False
+        ids, own, what = first, [first], "first column, which has no name"
         if self._is_raw:
+            ids, own, what = "IID", RAW, "'IID' of the file"
             inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
-            if target is None and not options.no_target and "PHENOTYPE" not in named:
-                target, inferred["target"] = "PHENOTYPE", "'PHENOTYPE' of the file"
-        elif is_index := _NO_NAME.fullmatch(first) is not None and first not in named:
-            counts = text_tables.counts_or_names
-            is_index, ids = counts(self.source, options.text, len(self._header)), first
-        own = [one for one in (RAW if self._is_raw else [first] * is_index) if one not in named]
-        if ids in own and options.row_ids is None and options.aggregate is None:
-            what = "'IID' of the file" if self._is_raw else "first column, which has no name"
-            self.options, inferred["row_ids"] = replace(options, row_ids=ids), what
-        elif is_index:
-            inferred["index"] = "first column, which has no name, left out"
-        used = (self.options.row_ids, target)
-        ignore = (*options.ignore, *(one for one in own if one not in used))
-        self.options = replace(self.options, target=target, ignore=ignore)
+            if options.target is None and not options.no_target and "PHENOTYPE" not in named:
+                options = replace(options, target="PHENOTYPE")
+                inferred["target"] = "'PHENOTYPE' of the file"
+        elif first in named or not text_tables.has_index(self.source, options.text, self._header):
+            return
+        if ids not in named and options.row_ids is None and options.aggregate is None:
+            options, inferred["row_ids"] = replace(options, row_ids=ids), what
+        elif not self._is_raw:
+            inferred["index"] = f"{what}, left out"
+        left = (one for one in own if one not in {*named, options.row_ids, options.target})
+        self.options = replace(options, ignore=(*options.ignore, *left))
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""
@@ -259,7 +253,10 @@ class TextReading(Reading):
         self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=take)
         yield f"looked at: {source}"
         if roles.target is not None:
-            yield f"kind of target: {rows.look(str(self.source), self.options)}"
+            form = self.options.text
+            if self._is_raw:
+                form = replace(form, missing=(*(form.missing or ("", "NA")), "-9"))
+            yield f"kind of target: {rows.look(str(self.source), replace(self.options, text=form))}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
@@ -311,7 +308,7 @@ class TextReading(Reading):
             reader.set_panel(spool.panel)
 
         with_families = TextSpool(self._work.scratch, "families", "IID")
-        take = self._row_taker(roles, rows, int(slots[0]), with_families)
+        take, own_ids = self._row_taker(roles, rows, int(slots[0]), with_families)
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
@@ -322,8 +319,8 @@ class TextReading(Reading):
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
-        for ids in rows.columns("row_ids") if len(with_families) else ():
-            vars(ids).update(vars(with_families if ids.duplicates(1) else ids))
+        if own_ids is not None and own_ids.duplicates(1):
+            vars(own_ids).update(vars(with_families))
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
@@ -333,13 +330,15 @@ class TextReading(Reading):
 
     def _row_taker(
         self, roles: Roles, rows: RowColumns, first_slot: int, with_families: TextSpool
-    ) -> Callable[[text_tables.TableReader], None]:
-        """Return what takes the texts of the rows read from a reader; of ``.raw``, FID:IID, too."""
+    ) -> tuple[Callable[[text_tables.TableReader], None], TextSpool | None]:
+        """Return what takes the texts of the rows read, and where IIDs of PLINK go."""
         spools = [
             (slot, what, rows.open(what, self._header.get(column).decode()))
             for what, column, slot in roles.texts()
         ]
 
+        iids = (one for _, what, one in spools if (what, one.label) == ("row_ids", "IID"))
+        own_ids = next(iids, None) if self._is_raw else None
         slots = {slot for slot, *_ in spools}.union([first_slot] * self._is_raw)
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
 
@@ -352,14 +351,14 @@ class TextReading(Reading):
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
                     role, cells = (what, spool.label), cells_of_raw(spool.label, texts, raw.text)
-                    if role == ("row_ids", "IID"):
+                    if spool is own_ids:
                         text_tables.check_utf8(taken[first_slot], f"{self.source}: the families")
                         pairs = zip(map(bytes.decode, taken[first_slot]), cells, strict=True)
                         with_families.append(texts_of(map(":".join, pairs)))
                     texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
-        return take
+        return take, own_ids
 
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""

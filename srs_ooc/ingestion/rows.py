@@ -373,10 +373,6 @@ class RowColumns:
         columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", name, levels))
         return columns[-1]
 
-    def columns(self, what: str) -> Sequence[TextSpool]:
-        """Return the columns that were begun of a kind."""
-        return self._columns.get(what, ())
-
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
         spool = self.open("target", NO_TARGET)
@@ -548,7 +544,7 @@ class RowColumns:
             found = f"only {texts[0]!r}" if texts else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found {found} in "
-                f"column {self._column.label!r}. Name another column with --target."
+                f"column {self._column.label!r}. Name another with --target, or say --no-target."
             )
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))

@@ -150,8 +150,7 @@ def _with_samples(
     ids = list(map(str, items))
     known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(known, ids)
-    inferred |= feature_rows.said_of_samples(asked)
+    inferred = side.inferred | feature_rows.unmatched(asked, known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells: Any = [known[one][1][place] if one in known else None for one in ids]
         if is_plink({"format": table.format}):
