@@ -179,7 +179,7 @@ class TextReading(Reading):
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
         if list(islice(header, len(TRAW))) == TRAW:
             raise InputError(
-                f"{self.source}: expected --samples beside a .traw, whose lines are variants, found "
+                f"{self.source}: expected --samples beside a .traw, a variant a line, found "
                 "none. Name a table of samples; the command line takes one."
             )
         self._is_raw = list(islice(header, len(RAW))) == RAW
