@@ -361,11 +361,11 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
         pairs = [(at, tables[at][1]) for at in some]
         found = [(at, of.index(one)) for at, of in pairs for one in (name, f"#{name}") if one in of]
         if not found:
-            where = ", ".join(str(options.samples[at]) for at in some)
-            own = ", ".join(map(repr, chain(*(of[:20] for _, of in pairs)))) + "."
-            own += " Without a header: PHENO1, COVAR1." * (what == "id" and name in _IID)
+            here = ", ".join(str(options.samples[at]) for at in some)
+            own = ", ".join(map(repr, chain(*(of[:20] for _, of in pairs))))
+            own += ". Without a header: PHENO1, COVAR1" * (what == "id" and name in _IID)
             raise InputError(
-                f"{where}: no such column {name!r} ({options.flag_of(what)}); expected one of {own}"
+                f"{here}: no such column {name!r} ({options.flag_of(what)}); expected one of {own}."
             )
         return found
 
