@@ -39,7 +39,6 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
-from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
@@ -245,18 +244,14 @@ def ingest_command(
         )
     from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
-    files = (table for table in tables if table.is_file() and opener_of(table) is None)
-    if any(is_traw(SourceFile(table)) for table in files):
-        given["orient"] = "features"
     by_feature = given["orient"] == "features"
     tables = tuple(map(turned, tables)) if by_feature else tables
-    options, side = _options_of(given)
+    options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
-    if options.samples and not by_feature and None in map(opener_of, tables):
+    if options.samples and given["orient"] == "samples" and None in map(opener_of, tables):
         raise UsageError(
-            "--samples: expected --orient features, or a file that is no text table. Of a text "
-            "table with rows of samples the target is a column: name it with --target, or say "
-            "--no-target and add it by `srs-ooc targets STORE TABLE`."
+            "--samples: expected --orient features, or a file that is no text table. Of others "
+            "the target is a column: name it by --target, or add it later by `srs-ooc targets`."
         )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
@@ -327,8 +322,10 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
 
 
-def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return what the options of a command say."""
+def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions, SideColumns]:
+    """Return what the options of a command say; a ``.traw`` with samples says how it is turned."""
+    if given["samples"] and any(map(is_traw, tables)):
+        given["orient"] = "features"
     options, side = options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
     if orient == "samples" and (options.sample_features or (not samples) != (not id_name)):

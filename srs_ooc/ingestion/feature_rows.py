@@ -42,9 +42,13 @@ from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
 
 
-def is_traw(source: SourceFile) -> bool:
-    """Tell whether a text table begins as a ``.traw`` file."""
-    return next(PieceReader(source).pieces(), b"").startswith("\t".join(TRAW).encode())
+def is_traw(path: Path) -> bool:
+    """Tell whether a file begins as a ``.traw`` of PLINK."""
+    from srs_ooc.ingestion.formats.files import opener_of
+
+    is_text = path.is_file() and opener_of(path) is None
+    start = next(PieceReader(SourceFile(path)).pieces(), b"") if is_text else b""
+    return start.startswith("\t".join(TRAW).encode())
 
 
 def n_before(header: Iterable[str]) -> int:

@@ -180,7 +180,7 @@ class TextReading(Reading):
         if list(islice(header, len(TRAW))) == TRAW:
             raise InputError(
                 f"{self.source}: expected --samples beside a .traw, a variant a line, found "
-                "none. Name a table of samples; the command line takes one."
+                "none. Say --samples FILE --id IID --target NAME on the command line."
             )
         self._is_raw = list(islice(header, len(RAW))) == RAW
         self._settle_first(inferred)

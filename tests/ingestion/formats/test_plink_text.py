@@ -155,7 +155,7 @@ def test_a_traw_file_is_turned_and_joined_by_family_and_person(tmp_path):
 def test_a_traw_file_without_samples_is_refused(tmp_path):
     path = write(tmp_path, "g.traw", TRAW)
     refused = error_of("ingest", path, tmp_path / "g.zarr")
-    assert "--orient features (.traw): expected --samples FILE, --id NAME and" in refused
+    assert "expected --samples beside a .traw, a variant a line, found none. Say --samp" in refused
     with pytest.raises(InputError, match=r"expected --samples beside a .traw, a variant a line"):
         srs_ooc.ingest(path, tmp_path / "g.zarr")
     of_people(tmp_path, "ph.txt", ILL, "FID IID ill")
