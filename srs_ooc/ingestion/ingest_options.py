@@ -299,6 +299,7 @@ def _kinds(given: object, name: str) -> ForcedKinds:
     return ForcedKinds(tuple(given.items()))
 
 
+_FILES = {"metavar": "FILE", "several": True, "read": lambda path: [path]}
 _YES, _NO = {"check": flag_given}, {"check": flag_given, "read": not_}
 _NUMBER, _OLD = {"check": whole_given, "metavar": "N"}, {"check": place_given, "metavar": "OLD"}
 _FILE, _NAME, _CHAR = ({"metavar": metavar} for metavar in ("FILE", "NAME", "CHAR"))
@@ -391,9 +392,9 @@ class IngestOptions:
     orient : {'samples', 'features'}
         What a row of a text table is. Of a feature the first column is the name, and the header
         holds the sample ids.
-    samples : Path or None
+    samples : sequence of Path
         Text table of the samples, joined by --id: with --orient features, or of genotypes, HDF5,
-        Zarr. It holds all named columns.
+        Zarr; repeatable. Together they hold all named columns.
     sample_features : tuple of str
         Columns of --samples that become features, too.
     id_name : str or None
@@ -440,7 +441,7 @@ class IngestOptions:
     rename_repeated: bool = said(_YES, False)
     names_from: str | None = said(one_of("id", "symbol"))
     feature_type: str | None = said(_NAME)
-    samples: Path | None = said(_FILE)
+    samples: Sequence[Path] = said(_FILES, ())
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
     memory_mb: float = said({"check": megabytes_given}, 512)

@@ -86,7 +86,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         from srs_ooc.ingestion.feature_rows import open_feature_rows
 
         return open_feature_rows(text, options, work)
-    if options.samples is None or not options.text.header:
+    if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
@@ -144,7 +144,7 @@ def _with_samples(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    in_table = feature_rows.sample_columns(options)[2]
+    in_table = feature_rows.sample_columns(options)
     in_file = [name for name in table.annotations if name not in in_table]
     asked, items = options.without_columns(in_file), table.annotations[ids_name]
     if table.held is not None:
@@ -154,7 +154,7 @@ def _with_samples(
     ids = list(map(str, items))
     known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(known, ids)
+    inferred = side.inferred | feature_rows.unmatched(asked, known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells: Any = [known[one][1][place] if one in known else None for one in ids]
         if is_plink({"format": table.format}):
@@ -542,7 +542,7 @@ def _look_at_text(
         memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
     for what in dict(roles.named):
         columns = [header.describe(column) for role, column in roles.named if role == what]
-        last = ", the last column" * (what == "target" and options.target is None)
+        last = ", the last column" * (what == "target" and reading.options.target is None)
         said.append(f"{what.replace('_', ' ')}: {', '.join(columns)}{last}")
     said.extend(reading.look(roles, n_rows, text_nbytes))
     return len(header), n_rows, text_nbytes, memory

@@ -571,9 +571,9 @@ class ArrowFile(in_memory.FrameTable):
                 schema = pyarrow.ipc.open_file(file).schema
                 reader = pyarrow.ipc.open_file(file, options=first)
                 n_rows = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-        noted: list[Any] = []
+        noted: list[Any] = ["__index_level_0__"]  # of pandas, though the note be lost
         with suppress(ValueError):  # notes that cannot be read are none
-            noted = (schema.pandas_metadata or {}).get("index_columns", [])
+            noted = (schema.pandas_metadata or {}).get("index_columns", noted)
         self.index_names: list[str] = [one for one in noted if one in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         self._fields = np.argsort(is_column, kind="stable")
