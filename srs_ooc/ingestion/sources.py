@@ -11,6 +11,8 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,22 @@ def decoded(
                 yield text
     if not decoder.eof:
         raise EOFError("it ends too early")
+
+
+def beginnings_of(path: Path) -> tuple[str, list[bytes]]:
+    """Return how a file is packed, as a suffix or nothing, and its first bytes.
+
+    Those as they lie there come first, what is packed in them next; none of what cannot be read.
+    """
+    packing, found = "", [b""]
+    with contextlib.suppress(Exception), path.open("rb") as file:  # who reads it says what is wrong
+        found = [file.read(READ_NBYTES)]
+        if decoder := decoder_of(found[0]):
+            packing = decoder[0]
+            found.append(
+                next(decoded(decoder[2], chain(found, iter(partial(file.read, READ_NBYTES), b""))))
+            )
+    return packing, found
 
 
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
@@ -304,12 +322,12 @@ class PieceReader:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
-        for one in FORMATS:
-            if one.magic and one.fits(source.path, start):
-                found = f"a {one.name} file. Convert it first." if one.reader else one.remedy
+        for one, begin in product(FORMATS, beginnings_of(source.path)[1]):
+            is_read = one.reader and one.unpacks  # as text
+            if one.magic and not is_read and one.fits(source.path, begin[:START_NBYTES]):
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
-                    f"bzip2 or zstd; found {found}"
+                    f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"
                 )
         self._decoder = decoder_of(start)
         self.suffix, self.decoder_nbytes = "", 0

@@ -386,11 +386,29 @@ class Table:
 
 # What a file is: how it is known, who reads it, and what that takes.
 
-_BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
+_BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
-_STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
-_PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
-_WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+_BOOK = rb".{26}(\[Content_Types\]|_rels/|docProps/|xl/|mimetypeapplication/vnd\.oasis)"
+_R = rb"(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
+_BGEN = (
+    "Convert it: `plink2 --bgen FILE ref-first --sample FILE.sample --make-pgen --out NEW`, of a "
+    "file that PLINK wrote with `ref-last`."
+)
+_PACKED = {"": "nothing", "gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+_PACKED_NAME = re.compile(r"(.*)\.b?(gz|xz|bz2|zst)", re.IGNORECASE)
+
+
+def _python(code: str, packages: str = "pandas pyarrow") -> str:
+    return f'Convert it, with `pip install {packages}`: `python -c "{code}"`.'
+
+
+def _pandas(read: str) -> str:
+    return _python(f"import pandas as p; p.{read}.to_parquet('NEW.parquet')")
+
+
+def _readstat(read: str) -> str:
+    code = f"import pyreadstat as p; p.{read}[0].to_parquet('NEW.parquet')"
+    return _python(code, "pyreadstat pyarrow")
 
 
 @dataclass(frozen=True)
@@ -405,19 +423,24 @@ class Format:
         Where the class or function is that makes a :class:`Table` of a ``files.File``, as
         ``module:name``, loaded once it is needed; empty where nothing reads it.
     magic : bytes
-        Regular expression of its first bytes.
+        Regular expression of its first bytes; of a packed file, of what is packed.
     ending : str
         Regular expression of its name. Where there is a ``magic``, both are there.
     line : bytes
         Regular expression of the first line of a text that has another name.
     holds : tuple of str
-        Files of which a folder of this format holds one.
+        Patterns of files of which a folder of this format holds one.
     also : {'', 'query', 'path'}
         What is said besides: a query, or a path within it, after ``::``.
     needs : str
         Module that reading takes, of :data:`REMEDIES`.
     remedy : str
-        What it is that nothing reads, and what to do with it.
+        What to do with it where nothing reads it: a sentence with the command that converts it.
+    named : str
+        Usual endings of its name, by which alone nothing is known: a remark says where something
+        else has such a name.
+    unpacks : bool
+        Whether its reader, or its remedy, takes it packed by gzip, xz, bzip2 or zstd, too.
     """
 
     name: str
@@ -429,39 +452,196 @@ class Format:
     also: str = ""
     needs: str = ""
     remedy: str = ""
+    named: str = ""
+    unpacks: bool = False
+
+    @property
+    def known_by(self) -> str:
+        """How it is known, in words."""
+        ways = {"first bytes": self.magic, "name": self.ending, "first line": self.line}
+        last = "files in the folder" if self.holds else "nothing else fits"
+        found = [way for way, one in ways.items() if one] or [last]
+        return (" and " if self.magic else " or ").join(found)
 
     def fits(
         self, path: Path, start: bytes, first_line: Callable[[], bytes] = bytes, inner: str = ""
-    ) -> bool:
-        """Tell whether a file with such a beginning, or a folder, is of this format."""
+    ) -> str:
+        """Return by what a file with such a beginning, or a folder, is known to be of this format.
+
+        Empty if it is not.
+        """
         if self.holds:
-            return path.is_dir() and any([inner, *((path / one).is_file() for one in self.holds)])
+            is_named = bool(inner and self.also == "path")
+            is_there = is_named or any(any(path.glob(one)) for one in self.holds)
+            return "files in it" * (path.is_dir() and is_there)
         is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
         if self.magic:
-            return bool(re.match(self.magic, start, re.DOTALL)) and (is_named or not self.ending)
-        return is_named or bool(self.line and re.fullmatch(self.line, first_line()))
+            is_it = bool(re.match(self.magic, start, re.DOTALL)) and (is_named or not self.ending)
+            return "first bytes" * is_it
+        is_it = not is_named and bool(self.line and re.fullmatch(self.line, first_line()))
+        return "name" * is_named or "first line" * is_it
 
+    def check(self, what: object, packing: str) -> None:
+        """Refuse a file of this format, packed so or not, if nothing reads it as it is.
+
+        Raises
+        ------
+        InputError
+            With what unpacks or converts it.
+        """
+        if packing and not self.unpacks:
+            how = _PACKED[packing]
+            raise InputError(
+                f"{what}: expected {self.name} as it is, found it packed by {how}. Unpack it: "
+                f"`{how} -dc FILE > NEW`."
+            )
+        if not self.reader:
+            raise InputError(
+                f"{what}: expected a kind of file that is read, found {self.name}. {self.remedy}"
+            )
+
+    def belied(self, name: str, packing: str) -> str:
+        """Return a remark on a file of this format whose name promises another; empty if none."""
+        plain, packed = match.groups() if (match := _PACKED_NAME.fullmatch(name)) else (name, "")
+        ending, said = plain.rpartition(".")[2].lower(), list[str]()
+        kinds = [one for one in (*FORMATS, TEXT) if ending in one.named.split()]
+        if self.named and kinds and self not in kinds:
+            said.append(f"{kinds[0].name}, but it is {self.name}")
+        if packed.lower() != packing and (self.reader or not self.unpacks):
+            said.append(
+                f"a file packed by {_PACKED[packed.lower()]}, but {_PACKED[packing]} did it"
+            )
+        return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
+
+
+TEXT = Format("a text table", "text", named="csv tsv tab txt", unpacks=True)
+"""What a file is that is none of :data:`FORMATS`."""
 
 FORMATS = (
     Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
     Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
-    Format("HDF5", "hdf5:open_hdf5", rb"(.{512})?\x89HDF\r\n\x1a\n", also="path", needs="h5py"),
-    Format("NumPy", "files:NpyTable", rb"\x93NUMPY"),
-    Format("NumPy", "files:open_npz", _ZIP, r".+\.npz"),
-    Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow"),
-    Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow"),
-    Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
-    Format("PLINK 1", "genotypes:BedTable", _BED),
-    Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
-    Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
-    Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format(
+        "HDF5",
+        "hdf5:open_hdf5",
+        rb"(.{512})?\x89HDF\r\n\x1a\n",
+        also="path",
+        needs="h5py",
+        named="h5 hdf5 h5ad h5mu nc mat",
+    ),
+    Format("NumPy", "files:NpyTable", rb"\x93NUMPY", named="npy"),
+    Format("NumPy", "files:open_npz", _ZIP + rb".{26}[^/\0]+?\.npy", named="npz"),
+    Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow", named="parquet pq"),
+    Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow", named="feather arrow"),
+    Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib", named="pgen"),
+    Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
+    Format(
+        "svmlight",
+        "files:SvmlightTable",
+        b"",
+        r".+\.(svm|svmlight|libsvm)(\.[^.]*)?",
+        _LINE,
+        named="svm svmlight libsvm",
+        unpacks=True,
+    ),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
-    Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
-    Format("zip", "", _ZIP, remedy="a zip archive. Convert it first."),
-    Format("Office", "", _OLE, remedy="an older file of Office. Convert it first."),
-    Format("UTF-16", "", rb"\xff\xfe|\xfe\xff", remedy="UTF-16 text. Convert it first."),
+    Format(
+        "R (rds)",
+        magic=_R,
+        named="rds",
+        remedy="""Convert it: `Rscript -e 'write.table(readRDS("FILE"), "NEW.csv", sep=",")'`.""",
+        unpacks=True,
+    ),
+    Format(
+        "R (RData)",
+        magic=rb"RD[XAB][23]\n",
+        named="rdata rda",
+        remedy="Convert the first, a table: `Rscript -e "
+        """'write.table(get(load("FILE")[1]), "NEW.csv", sep=",")'`.""",
+        unpacks=True,
+    ),
+    Format(
+        "pickle",
+        magic=rb"\x80[\2-\5]|ccopy_reg\n",
+        named="pkl pickle",
+        remedy="If it is a frame, and you trust who made it, as a pickle can run any program: "
+        "c" + _pandas("read_pickle('FILE', None)")[1:],
+    ),
+    Format(
+        "Arrow (stream)",
+        magic=rb"\xff{4}.{4}[\4-\x20]\0\0\0",
+        named="arrows",
+        remedy=_python(
+            "import pyarrow as p, pyarrow.parquet as q; "
+            "q.write_table(p.ipc.open_stream('FILE').read_all(), 'NEW.parquet')",
+            "pyarrow",
+        ),
+    ),
+    Format(
+        "SPSS",
+        magic=rb"\$FL[23]@\(#\)",
+        named="sav zsav",
+        remedy=_readstat("read_sav('FILE', apply_value_formats=True)"),
+    ),
+    Format(
+        "Stata",
+        magic=rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0",
+        named="dta",
+        remedy=_pandas("read_stata('FILE')"),
+    ),
+    Format(
+        "SAS",
+        magic=rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0",
+        named="sas7bdat",
+        remedy=_readstat("read_sas7bdat('FILE')"),
+    ),
+    Format(
+        "SAS (transport)",
+        magic=rb"HEADER RECORD\*{7}LIB(RARY|V8  ) HEADER RECORD",
+        named="xpt",
+        remedy=_readstat("read_xport('FILE')"),
+    ),
+    Format("BGEN", magic=rb".{16}bgen", named="bgen", remedy=_BGEN),
+    Format(
+        "a workbook",
+        magic=_ZIP + _BOOK + rb"|\xd0\xcf\x11\xe0",
+        named="xlsx xlsm xls ods",
+        remedy="Save the sheet that holds the table as CSV (UTF-8). "
+        + _python(
+            "import pandas as p; p.read_excel('FILE').to_csv('NEW.csv', index=False)",
+            "pandas openpyxl odfpy xlrd",
+        ),
+    ),
+    Format(
+        "QIIME 2",
+        magic=_ZIP + rb".{26}[-0-9a-f]{36}/",
+        named="qza",
+        remedy="Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`.",
+    ),
+    Format(
+        "a zip archive",
+        magic=_ZIP,
+        named="zip",
+        remedy="Take the table out: `unzip -p FILE NAME > NEW`.",
+    ),
+    Format(
+        "a web page",
+        magic=rb"\s*<(!DOCTYPE html|html)",
+        named="html htm",
+        remedy="Download the file again: what came is a page about it, or an error.",
+    ),
+    Format(
+        "text in UTF-16",
+        magic=rb"\xff\xfe|\xfe\xff",
+        remedy="Convert it: `iconv -f utf-16 -t utf-8 FILE > NEW`.",
+    ),
+    Format(
+        "a binary file of no kind that is known",
+        magic=rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]",
+        remedy="`srs-ooc formats` lists those that are. If it is one of them, it is damaged: get "
+        "it again.",
+    ),
 )
-"""What is no text table, or one that nothing reads; the first that fits is what a file is."""
+"""Each kind of file that is known, read or not; the first that fits is what a file is."""
 
 REMEDIES = {
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",

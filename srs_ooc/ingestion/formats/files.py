@@ -1,5 +1,6 @@
 """Files that are no text tables: opening one, and NumPy's, svmlight, Parquet and Feather."""
 
+import codecs
 import io
 import lzma
 import os
@@ -31,7 +32,13 @@ from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
-from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
+from srs_ooc.ingestion.sources import (
+    START_NBYTES,
+    PieceReader,
+    SourceFile,
+    beginnings_of,
+    place_in,
+)
 
 # A file that is opened, by what its format is.
 #
@@ -82,11 +89,6 @@ class File:
         in_memory.memory_of(table, self.options).check(self)
 
 
-def refuse(file: File) -> Table:
-    """Say how a file is converted that cannot be read."""
-    raise InputError(f"{file}: expected a table, found a {file.format.remedy} converts.")
-
-
 def turned(path: Path) -> Path:
     """Return the place in an HDF5 file whose rows are features; any other path as it is."""
     file, inner = place_in(path)
@@ -95,22 +97,44 @@ def turned(path: Path) -> Path:
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
-def format_of(path: Path, inner: str = "") -> Format | None:
-    """Return what a file is that has a reader; None if it is a text table, or nothing known."""
+@dataclass(frozen=True)
+class Known:
+    """What a file is.
+
+    Attributes
+    ----------
+    format : Format
+        Its row of :data:`FORMATS`, or ``formats.TEXT``.
+    why : str
+        By what it is known; empty where it is a text table, as it is nothing else.
+    packing : str
+        ``gz``, ``xz``, ``bz2`` or ``zst`` where it is packed, or nothing.
+    """
+
+    format: Format
+    why: str
+    packing: str
+
+
+def known_of(path: Path, inner: str = "") -> Known:
+    """Return what a file is, by its first bytes, its first line, or what is in a folder."""
+    packing, starts = beginnings_of(path)
 
     def first_line() -> bytes:
-        try:
-            text = next(PieceReader(SourceFile(path)).pieces(), b"")
-        except (InputError, OSError):
-            return b""  # the reader of text tables tells what is wrong with it
-        lines = (line for line in text.splitlines() if line.strip() and not line.startswith(b"#"))
-        return next(lines, b"")
+        lines = starts[-1].removeprefix(codecs.BOM_UTF8).splitlines()
+        return next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
 
-    start = b""
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(START_NBYTES)
-    ours = (one for one in formats.FORMATS if one.reader)
-    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
+    for one in formats.FORMATS:
+        for start in starts:
+            if why := one.fits(path, start[:START_NBYTES], first_line, inner):
+                return Known(one, why, packing)
+    return Known(formats.TEXT, "", packing)
+
+
+def format_of(path: Path, inner: str = "") -> Format | None:
+    """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
+    known = known_of(path, inner).format
+    return known if known.reader and known is not formats.TEXT else None
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -128,7 +152,8 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return partial(_opened, partial(File, zarr, url, inner))
-    known = format_of(file, inner)
+    found = known_of(file, inner)
+    known = None if found.format is formats.TEXT else found.format
     if query is not None and not (known and known.also == "query"):
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
@@ -139,10 +164,11 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    if known:
+    if known and known.reader and (known.unpacks or not found.packing):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
+        found.format.check(what, found.packing)
         return None
     opens: Outside = part_at(outside[ending], f"files named .{ending}")
 
