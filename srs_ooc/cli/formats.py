@@ -1,6 +1,8 @@
 """``srs-ooc formats``: the kinds of files that are known, and what becomes of each."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -20,31 +22,22 @@ class FormatRecord:
     convert: str | None
 
 
-def format_records() -> list[FormatRecord]:
-    """Return all kinds in the order in which they are looked for."""
-    return [
-        FormatRecord(
-            one.name,
-            one.known_by,
-            one.named or None,
-            bool(one.reader),
-            one.needs or None,
-            one.remedy or None,
-        )
-        for one in (*FORMATS, TEXT)
-    ]
+def format_records() -> Iterator[FormatRecord]:
+    """Yield all kinds in the order in which they are looked for."""
+    for one in (*FORMATS, TEXT):
+        facts = one.named or None, bool(one.reader), one.needs or None, one.remedy or None
+        yield FormatRecord(one.name, one.known_by, *facts)
 
 
 @click.command("formats")
 @output.CSV_OPTION
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, every key.")
 @output.SAFE_OPTION
-def formats_command(**form: bool) -> None:
+def formats_command(**form: Any) -> None:
     """List the kinds of files that ingest knows by their content, in the order it looks for them.
 
-    A file is the first kind that fits. What is not read is refused with the line of `convert`.
-    `names` are the usual endings: a file that is something else is remarked on.
+    A file is the first kind that fits. What is not read is refused with what converts it.
+    Names are the usual endings: of a file with another's a remark is made.
     """
-    columns = {"format": 22, "known_by": 20, "is_read": 7, "module": 7, "names": 24, "convert": 0}
-    records = format_records()
-    output.write_records(FormatRecord, records, columns, len(records), **form)
+    columns = {"format": 18, "known_by": 20, "is_read": 7, "module": 7, "names": 22, "convert": 0}
+    output.write_records(FormatRecord, format_records(), columns, len(FORMATS) + 1, **form)

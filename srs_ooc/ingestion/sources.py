@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -156,20 +156,21 @@ def decoded(
         raise EOFError("it ends too early")
 
 
-def beginnings_of(path: Path) -> tuple[str, list[bytes]]:
-    """Return how a file is packed, as a suffix or nothing, and its first bytes.
+def beginnings_of(path: Path) -> list[Any]:
+    """Return how a file is packed, as a suffix or nothing, its first bytes, and those unpacked.
 
-    Those as they lie there come first, what is packed in them next; none of what cannot be read.
+    Of what cannot be read, or unpacked, there are none: who reads it says why.
     """
-    packing, found = "", [b""]
-    with contextlib.suppress(Exception), path.open("rb") as file:  # who reads it says what is wrong
-        found = [file.read(READ_NBYTES)]
-        if decoder := decoder_of(found[0]):
-            packing = decoder[0]
-            found.append(
-                next(decoded(decoder[2], chain(found, iter(partial(file.read, READ_NBYTES), b""))))
-            )
-    return packing, found
+    found: list[Any] = ["", b""]
+    with contextlib.suppress(Exception), path.open("rb") as file:
+        pieces = iter(partial(file.read, READ_NBYTES), b"")
+        found[1] = start = next(pieces)
+        if decoder := decoder_of(start):
+            found[0] = decoder[0]
+            found.append(next(decoded(decoder[2], chain([start], pieces))))
+        else:
+            found[1:] = [start, start.removeprefix(codecs.BOM_UTF8)]
+    return found
 
 
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
@@ -322,9 +323,9 @@ class PieceReader:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
-        for one, begin in product(FORMATS, beginnings_of(source.path)[1]):
-            is_read = one.reader and one.unpacks  # as text
-            if one.magic and not is_read and one.fits(source.path, begin[:START_NBYTES]):
+        text = beginnings_of(source.path)[-1]
+        for one in FORMATS:
+            if (one.magic or not one.reader) and one.fits(source.path, start, lambda: text):
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
                     f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"

@@ -1,6 +1,5 @@
 """Files that are no text tables: opening one, and NumPy's, svmlight, Parquet and Feather."""
 
-import codecs
 import io
 import lzma
 import os
@@ -97,43 +96,25 @@ def turned(path: Path) -> Path:
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a file is.
-
-    Attributes
-    ----------
-    format : Format
-        Its row of :data:`FORMATS`, or ``formats.TEXT``.
-    why : str
-        By what it is known; empty where it is a text table, as it is nothing else.
-    packing : str
-        ``gz``, ``xz``, ``bz2`` or ``zst`` where it is packed, or nothing.
-    """
-
-    format: Format
-    why: str
-    packing: str
+def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
+    """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
+    packing, *starts = beginnings_of(path)
+    for one in (*formats.FORMATS, formats.TEXT):
+        if why := one.fits(path, starts[0][:START_NBYTES], lambda: starts[-1], inner):
+            return one, why, packing
+    return formats.TEXT, "", packing
 
 
-def known_of(path: Path, inner: str = "") -> Known:
-    """Return what a file is, by its first bytes, its first line, or what is in a folder."""
-    packing, starts = beginnings_of(path)
-
-    def first_line() -> bytes:
-        lines = starts[-1].removeprefix(codecs.BOM_UTF8).splitlines()
-        return next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
-
-    for one in formats.FORMATS:
-        for start in starts:
-            if why := one.fits(path, start[:START_NBYTES], first_line, inner):
-                return Known(one, why, packing)
-    return Known(formats.TEXT, "", packing)
+def remark_on(path: Path) -> str:
+    """Return a remark on a file whose name promises what it is not; empty if none is to make."""
+    file, inner = place_in(path)
+    known, _, packing = known_of(file, inner)
+    return known.belied(file.name, packing)
 
 
 def format_of(path: Path, inner: str = "") -> Format | None:
     """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
-    known = known_of(path, inner).format
+    known = known_of(path, inner)[0]
     return known if known.reader and known is not formats.TEXT else None
 
 
@@ -152,23 +133,23 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return partial(_opened, partial(File, zarr, url, inner))
-    found = known_of(file, inner)
-    known = None if found.format is formats.TEXT else found.format
-    if query is not None and not (known and known.also == "query"):
+    known, _, packing = known_of(file, inner)
+    if query is not None and known.also != "query":
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
             f"{what}: expected a database of {engines} for --query, found another file. "
             "Leave --query out, or check the path."
         )
-    if inner and file.is_file() and not (known and known.also == "path"):
+    if inner and file.is_file() and known.also != "path":
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    if known and known.reader and (known.unpacks or not found.packing):
+    is_text = known is formats.TEXT
+    if known.reader and not (is_text or (packing and known.magic)):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
-        found.format.check(what, found.packing)
+        known.check(what, packing)
         return None
     opens: Outside = part_at(outside[ending], f"files named .{ending}")
 

@@ -7,7 +7,7 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files
 import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from sys import getsizeof
 from threading import RLock
 from typing import Any
@@ -72,6 +72,9 @@ def open_hdf5(at: File) -> Table:
         is_cells = {"obs", "var"} <= file.keys()
         turned = name.endswith(".T") and name not in file
         name = name[: -2 * turned or None] or "X" * is_cells
+        if name == "X" and "mod" in file and name not in file:
+            which, remedy = [*file["mod"]], f"Name one: {at.path}::/mod/"
+            raise _bad(what, "one matrix", f"MuData's {_listed(which)}", f"{remedy}{which[0]}/X.")
         node = _matrix_in(node_at(file, name, what), what)
         turned ^= "MATLAB_class" in node.attrs
         kind = SparseMatrix if is_sparse(node) else Matrix
@@ -258,9 +261,10 @@ def _frame(frame: Any, what: str) -> _Frame:
 
 def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame]:
     """Return what AnnData says of the rows and the columns of a matrix, by its name."""
-    var = matrix.removesuffix("X").strip("/") + "/var"
-    both = [node_at(root, one, what) for one in ("obs", var if var in root else "var")]
-    return [_frame(one, what) for one in both[:: -1 if turned else 1]]
+    groups = [f"{one}/".lstrip("/") for one in PurePosixPath(matrix).parents]  # the nearest first
+    names = [next((one + of for one in groups if one + of in root), of) for of in ("obs", "var")]
+    both = [_frame(node_at(root, one, what), what) for one in names]
+    return both[:: -1 if turned else 1]
 
 
 def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
