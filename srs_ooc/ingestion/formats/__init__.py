@@ -392,7 +392,7 @@ class Table:
 _BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _BOOK = rb"\xd0\xcf\x11\xe0|PK\x03\x04.{26}(\[Content_Types|_rels/|docProps/|xl/|mimetypeapp)"
-_PT = rb"\x80\2\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
+_PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
 _R = rb"RD[XAB][23]\n|(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
 _BINARY = rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]"
@@ -577,7 +577,7 @@ FORMATS = (
     Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_TO_PGEN),
     Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
-    Format("a zip archive", "", _ZIP, named="zip", remedy="Unpack it: `unzip FILE`."),
+    Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
     Format("featureCounts", line=rb"Geneid\tChr\tStart\tEnd\tStrand\tLength\t.*", remedy=_CUT),
     Format("MaxQuant", line=rb"Protein IDs\tMajority protein IDs\t.*", remedy=_MAXQUANT),
     Format("salmon", holds=("*/quant.sf",), remedy=_SALMON),
