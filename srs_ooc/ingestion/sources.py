@@ -156,21 +156,19 @@ def decoded(
         raise EOFError("it ends too early")
 
 
-def beginnings_of(path: Path) -> list[Any]:
+def beginnings_of(path: Path) -> tuple[str, bytes, bytes]:
     """Return how a file is packed, as a suffix or nothing, its first bytes, and those unpacked.
 
     Of what cannot be read, or unpacked, there are none: who reads it says why.
     """
-    found: list[Any] = ["", b""]
+    packing, start, text = "", b"", b""
     with contextlib.suppress(Exception), path.open("rb") as file:
         pieces = iter(partial(file.read, READ_NBYTES), b"")
-        found[1] = start = next(pieces)
+        start = text = next(pieces)
         if decoder := decoder_of(start):
-            found[0] = decoder[0]
-            found.append(next(decoded(decoder[2], chain([start], pieces))))
-        else:
-            found[1:] = [start, start.removeprefix(codecs.BOM_UTF8)]
-    return found
+            packing, text = decoder[0], b""
+            text = next(decoded(decoder[2], chain([start], pieces)))
+    return packing, start, text.removeprefix(codecs.BOM_UTF8)
 
 
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.

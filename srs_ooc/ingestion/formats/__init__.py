@@ -426,21 +426,13 @@ _KALLISTO = _joined("*/abundance.tsv", "parent.name", ").tpm")
 _TRUST = "A pickle can run any program: only if you trust it. "
 _SHEET = "Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 _TABLE = "Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`."
-_TORCH = (
-    "Save a matrix: `python -c \"import numpy, torch; numpy.save('NEW', torch.load('FILE'))\"`."
-)
+_TORCH = "Save a matrix, in Python: `numpy.save('NEW.npy', torch.load('FILE'))`."
 _CUT = "Ingest what follows with --orient features: `grep -v '^#' FILE | cut -f 1,7- > NEW.tsv`."
-_TO_PGEN = (
-    "Convert it: `plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (of one"
-)
-_TO_PGEN += " that PLINK wrote `ref-last`)."
-_MAXQUANT = _python(
-    "pandas",
-    "d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs'); "
-    "d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)]; "
-    "d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); "
-    "d.where(d > 0).T",
-)
+_BGEN = "`plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (PLINK's: ref-last)."
+_PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs');
+ d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
+ d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
+_MAXQUANT = _python("pandas", _PROTEINS.replace("\n", ""))
 _EACH = "Name the file in it. If each holds the counts of a sample, as of HTSeq: "
 _PAGE = "Download the file itself: this is a page about it, or an error."
 _UTF_16 = "Convert it: `iconv -f utf-16 -t utf-8 FILE > NEW`."
@@ -515,8 +507,9 @@ class Format:
             return "first bytes" * any(re.match(self.magic, one, re.DOTALL) for one in starts)
         if self.head and re.match(self.head, text(), re.DOTALL):
             return "first bytes"
-        lines = (line for line in text().splitlines() if line.strip() and not line.startswith(b"#"))
-        is_it = bool(self.line and re.fullmatch(self.line, next(lines, b"")))
+        lines = text().splitlines() if self.line else []
+        first = next((one for one in lines if one.strip() and not one.startswith(b"#")), b"")
+        is_it = bool(self.line and re.fullmatch(self.line, first))
         return "first line" * is_it or "name" * (is_named and not self.magic)
 
     def check(self, what: object, packing: str) -> None:
@@ -543,9 +536,7 @@ class Format:
         if self.named and kinds and self not in kinds:
             said.append(f"{kinds[0].name}, but it is {self.name}")
         if packed.lower() != packing and self.reader:
-            said.append(
-                f"a file packed by {_PACKED[packed.lower()]}, but {_PACKED[packing]} did it"
-            )
+            said.append(f"a file packed by {_PACKED[packed.lower()]}, but {_PACKED[packing]} did")
         return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
 
 
@@ -555,9 +546,7 @@ TEXT = Format("a text table", "csv", named="csv tsv tab txt")
 FORMATS = (
     Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
     Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
-    Format(
-        "HDF5", "hdf5:open_hdf5", _HDF5, also="path", needs="h5py", named="h5 hdf5 h5ad h5mu nc"
-    ),
+    Format("HDF5", "hdf5:open_hdf5", _HDF5, also="path", needs="h5py", named="h5 hdf5 h5ad h5mu"),
     Format("NumPy", "files:NpyTable", rb"\x93NUMPY", named="npy"),
     Format("NumPy", "files:open_npz", _ZIP + rb"[^/\0]+?\.npy", named="npz"),
     Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow", named="parquet pq"),
@@ -574,7 +563,7 @@ FORMATS = (
     Format("Stata", "", rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0", named="dta", remedy=_STATA),
     Format("SAS", "", rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf", named="sas7bdat", remedy=_SAS),
     Format("SAS transport", "", rb"HEADER RECORD\*{7}LIB", named="xpt", remedy=_XPT),
-    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_TO_PGEN),
+    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_BGEN),
     Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
     Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),

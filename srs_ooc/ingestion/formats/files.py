@@ -26,18 +26,12 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion import formats, ingest_memory
+from srs_ooc.ingestion import formats, ingest_memory, sources
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
-from srs_ooc.ingestion.sources import (
-    START_NBYTES,
-    PieceReader,
-    SourceFile,
-    beginnings_of,
-    place_in,
-)
+from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
 
 # A file that is opened, by what its format is.
 #
@@ -98,9 +92,9 @@ def turned(path: Path) -> Path:
 
 def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
     """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
-    packing, *starts = beginnings_of(path)
-    for one in (*formats.FORMATS, formats.TEXT):
-        if why := one.fits(path, starts[0][:START_NBYTES], lambda: starts[-1], inner):
+    packing, start, text = sources.beginnings_of(path)
+    for one in formats.FORMATS:
+        if why := one.fits(path, start[:START_NBYTES], lambda: text, inner):
             return one, why, packing
     return formats.TEXT, "", packing
 
@@ -144,8 +138,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    is_text = known is formats.TEXT
-    if known.reader and not (is_text or (packing and known.magic)):
+    if known.reader and known is not formats.TEXT and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
