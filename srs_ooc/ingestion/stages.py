@@ -85,7 +85,7 @@ def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
         return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
     known, why, _ = known_of(*place_in(path))
     names = "f0, f1, ..." if table.names is None else "its own"
-    ids, beside = table.default_ids or "none", ", ".join(table.annotations) or "nothing"
+    ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
     said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"
     return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 

@@ -544,7 +544,7 @@ TEXT = Format("a text table", "csv", named="csv tsv tab txt")
 """What a file is that is none of :data:`FORMATS`."""
 
 FORMATS = (
-    Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
+    Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query", named="sqlite"),
     Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
     Format("HDF5", "hdf5:open_hdf5", _HDF5, also="path", needs="h5py", named="h5 hdf5 h5ad h5mu"),
     Format("NumPy", "files:NpyTable", rb"\x93NUMPY", named="npy"),
