@@ -61,13 +61,34 @@ def open_reading(
         If options of text tables are given for another.
     """
     if isinstance(table, str | Path):
-        return _open_file(path_given(table, "the table"), options, side, work)
+        from srs_ooc.ingestion.formats.files import remark_on
+
+        path = path_given(table, "the table")
+        reading = _open_file(path, options, side, work)
+        if remark := remark_on(path):
+            reading.side.inferred["named"] = remark
+        return reading
     _check_takes("the table", options, ())
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     opened = open_object(table, as_texts)
     options, side = _with_own(opened, "the table", options, side)
     return TableReading(opened, "the table", options, side, work, dict)
+
+
+def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
+    """Return what a file is taken for, and by what; no table: for text."""
+    from srs_ooc.ingestion.formats.files import known_of
+
+    if table is None:
+        what, names = ("feature", "column") if options.samples else ("row", "line")
+        names = f"names: its first {names}" if options.text.header else "names: f0, f1, ..."
+        return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
+    known, why, _ = known_of(*place_in(path))
+    names = "f0, f1, ..." if table.names is None else "its own"
+    ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
+    said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"
+    return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
@@ -476,7 +497,7 @@ def forecast(
             "--dry-run: expected a table by itself, found --append-rows or --append-features. "
             "Leave it out: a cap that is too small is refused before the work."
         )
-    from srs_ooc.ingestion.formats.files import opener_of
+    from srs_ooc.ingestion.formats.files import opener_of, remark_on
 
     ingest_memory.load_libraries()
     side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
@@ -485,12 +506,13 @@ def forecast(
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
+            read_as = _read_as(table, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
+            read_as = _read_as(table, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
-            said.extend([f"read as: {opened.said}"] if opened.said else [])
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             if memory.fits:  # else an ingest refuses no more than the cap
@@ -509,6 +531,9 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
+    yield read_as
+    if remark := remark_on(table):
+        yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
     yield f"store: at most {about}{describe_nbytes(stored)}"

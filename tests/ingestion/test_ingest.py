@@ -540,7 +540,7 @@ def test_genes_as_rows_that_become_a_regression_are_pointed_out(tmp_path):
 
 
 def test_a_workbook_and_latin_1_say_what_to_do(tmp_path):
-    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml")
     (tmp_path / "l.csv").write_bytes("größe,y\n1,a\n2,b\n".encode("latin-1"))
     for name, expected in (("t.xlsx", "a workbook. Save the sheet"), ("l.csv", "iconv -f latin1")):
         done = CliRunner().invoke(cli, ["ingest", str(tmp_path / name), str(tmp_path / "t.zarr")])

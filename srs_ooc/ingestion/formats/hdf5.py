@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import compress, pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from sys import getsizeof
 from threading import RLock
 from typing import Any
@@ -81,6 +81,9 @@ def open_hdf5(at: File) -> Table:
         name = name[: -2 * turned or None]
         known = None if is_cells else _layout_at(file, "/")
         main = known.matrix.partition("|")[0] if known else "X" * is_cells
+        if (name or main) == "X" and "mod" in file and "X" not in file:
+            which, remedy = [*file["mod"]], f"Name one: {at.path}::/mod/"
+            raise _bad(what, "one matrix", f"MuData's {_listed(which)}", f"{remedy}{which[0]}/X.")
         node = _matrix_in(node_at(file, name or main, what), what)
         known = _layout_at(file, node.name) if known is None and is_sparse(node) else known
         if known and re.fullmatch(known.matrix or ".*", node.name[1:]):
@@ -383,9 +386,10 @@ def _frame(frame: Any, what: str) -> _Frame:
 
 def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame]:
     """Return what AnnData says of the rows and the columns of a matrix, by its name."""
-    var = matrix.removesuffix("X").strip("/") + "/var"
-    both = [node_at(root, one, what) for one in ("obs", var if var in root else "var")]
-    return [_frame(one, what) for one in both[:: -1 if turned else 1]]
+    groups = [f"{one}/".lstrip("/") for one in PurePosixPath(matrix).parents]  # the nearest first
+    names = [next((one + of for one in groups if one + of in root), of) for of in ("obs", "var")]
+    both = [_frame(node_at(root, one, what), what) for one in names]
+    return both[:: -1 if turned else 1]
 
 
 def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
