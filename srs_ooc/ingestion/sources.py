@@ -167,6 +167,7 @@ def beginnings_of(path: Path) -> tuple[str, bytes, bytes]:
         start = text = next(pieces)
         if decoder := decoder_of(start):
             packing, text = decoder[0], b""
+            text = decoder[2]().decompress(start, 64)  # where what follows is damaged
             text = next(decoded(decoder[2], chain([start], pieces)))
     return packing, start, text.removeprefix(codecs.BOM_UTF8)
 

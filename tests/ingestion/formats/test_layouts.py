@@ -157,12 +157,13 @@ def test_features_are_named_as_asked_and_of_the_type_asked_for(tmp_path):
 def test_the_summary_says_what_was_taken_for_what(tmp_path):
     path, store = tenx(tmp_path / "c.h5"), tmp_path / "c.zarr"
     read_as = (
-        "read as: 10x, /matrix, features x samples; row ids: barcodes; feature types: "
+        "10x, /matrix, features x samples; row ids: barcodes; feature types: "
         "'Gene Expression' 3, 'Antibody Capture' 2, all taken; --feature-type NAME takes one; "
         "names: name, repeated ones end in -1, -2, ...; --names-from id takes id\n"
     )
-    assert read_as in srs_ooc("ingest", path, store, "--no-target", "--dry-run").stdout
-    assert read_as in srs_ooc("ingest", path, store, "--no-target").stdout
+    dry = srs_ooc("ingest", path, store, "--no-target", "--dry-run").stdout
+    assert f"read as: HDF5, by its first bytes; {read_as}" in dry
+    assert f"read as: {read_as}" in srs_ooc("ingest", path, store, "--no-target").stdout
     made = open_store(store)
     assert (list(made.row_ids), list(made.names)) == (BARCODES, NUMBERED)
 

@@ -212,5 +212,5 @@ def test_the_smallest_cap_is_kept(tmp_path, n_samples, n_variants):
 
 def test_bgen_is_named_with_what_converts_it(tmp_path):
     (tmp_path / "t.bgen").write_bytes(b"\0" * 16 + b"bgen")
-    with pytest.raises(InputError, match="found a BGEN file, which `plink2 --bgen FILE ref-first"):
+    with pytest.raises(InputError, match=r"found BGEN\. `plink2 --bgen FILE ref-first"):
         opened(tmp_path / "t.bgen")
