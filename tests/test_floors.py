@@ -268,14 +268,14 @@ SIZES = {
         34_124,
         [
             Change("The house, third step, first half", 0, 0, 1317),
-            Change("Every file as its tool writes it", 700, 565, 244),
+            Change("Every file as its tool writes it", 700, 566, 244),
         ],
     ),
     "AST statements": (
         29_210,
         [
             Change("The house, third step, first half", 0, 0, 661),
-            Change("Every file as its tool writes it", 600, 575, 0),
+            Change("Every file as its tool writes it", 600, 576, 0),
         ],
     ),
     "C++ raw lines": (

@@ -28,7 +28,7 @@ _AGAIN = "Get the file again."
 
 
 class VcfTable(Table):
-    """Copies of REF in each genotype, as ``plink2 --export A`` counts them; NaN if missing.
+    """Copies of REF in each genotype, as PLINK 2 exports them; NaN if missing.
 
     All other alleles are one. A genotype of one allele counts as two of it. It is missing if an
     allele is, or if it has more than two. With ``FILE::DS`` it is 2 less ``DS``, of genotypes of
