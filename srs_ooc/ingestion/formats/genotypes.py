@@ -135,7 +135,7 @@ class PgenTable(BedTable):
 
 def is_plink(source: Mapping[str, Any]) -> bool:
     """Tell by what a manifest says of its source whether that was such files, or made of some."""
-    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,"))
+    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,", "vcf,"))
 
 
 def cells_of_raw(name: str, cells: Iterable[bytes], form: TextForm) -> list[str]:

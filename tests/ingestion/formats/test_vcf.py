@@ -115,6 +115,12 @@ def test_a_target_of_samples_by_the_command_line(tmp_path):
     assert store.manifest.source["format"] == "vcf, dosages of REF by GT"
     said = srs_ooc("ingest", path, tmp_path / "u.zarr", *given, "--dry-run").stdout
     assert "columns: 12\nrows: 6\n" in said
+    people.write_text(
+        "who,ill\n" + "".join(f"s{i},{'-9' if i == 2 else i % 2 + 1}\n" for i in range(1, 7))
+    )
+    said = srs_ooc("ingest", path, tmp_path / "v.zarr", *given).stdout  # as PLINK 2 has it
+    assert "5 rows x 12 features" in said
+    assert "2 classes" in said
 
 
 @pytest.mark.parametrize(
