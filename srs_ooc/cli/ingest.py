@@ -222,10 +222,9 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables, Parquet, Feather, .npy, .npz, svmlight, PLINK's .bed and .pgen, HDF5 and .h5ad
-    (FILE::PATH), Zarr (FOLDER::ARRAY), VCF Zarr and databases (--query) are read as they are;
-    `srs-ooc formats` lists all. All columns but the target and those that an option names are
-    features: numbers, or texts, which are categories.
+    Text tables, Parquet, NumPy, genotypes of PLINK and VCF, 10x and .h5ad, HDF5 (FILE::PATH), Zarr
+    (FOLDER::ARRAY), databases (--query) and more are read; `srs-ooc formats` lists all. All columns
+    but the target and those that an option names are features: numbers, or texts (categories).
 
     Text may be packed by gzip, xz, bzip2 or zstd.
     An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
