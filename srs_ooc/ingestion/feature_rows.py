@@ -291,7 +291,7 @@ def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
-    rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
+    rows = csv.reader(text_lines(source, first, pieces, form.comment), delimiter=separator)
     return source, rows, [name.strip(" \t") for name in next(filter(None, rows), [])]
 
 
@@ -319,10 +319,16 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
         yield (rows.line_num, *(row[place].strip(" \t") for place in places))
 
 
-def _lines(
+def text_lines(
     source: SourceFile, first: bytes, pieces: Iterator[bytes], comment: str | None
 ) -> Iterator[str]:
-    """Yield lines one at a time, with their ends; a file is never held whole."""
+    """Yield lines one at a time, with their ends; a file is never held whole.
+
+    Raises
+    ------
+    InputError
+        If it is not UTF-8, or a line is longer than :data:`LONGEST_LINE`.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = ""
     try:
@@ -379,6 +385,16 @@ def samples_lease(options: IngestOptions, n_ids: int, ids_nbytes: int) -> Lease:
     return Lease("the samples", samples)
 
 
+def reading_leases(source: SourceFile, n_samples: int, options: IngestOptions) -> list[Lease]:
+    """Return what kinds that are said take in memory, and what reading features does besides."""
+    # a name and its kind, and once more by the reader of the table
+    names = sum(4 * len(name) + 540 for name in options.kinds.names()) if options.kinds else 0
+    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
+    room = Lease("working room", ingest_memory.SLACK_NBYTES)
+    return [Lease("kinds by name", names), room, Lease("reading features", panels + decoding)]
+
+
 def feature_memory(
     source: SourceFile, header: TextSpool, options: IngestOptions
 ) -> ingest_memory.IngestMemory:
@@ -391,18 +407,13 @@ def feature_memory(
     """
     n_samples = len(header) - 1
     held = [samples_lease(options, n_samples, header.nbytes)]
-    if options.kinds:  # a name and its kind, and once more by the reader of the table
-        names = sum(4 * len(name) + 540 for name in options.kinds.names())
-        held.append(Lease("kinds by name", names))
-    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
-    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
-    room = Lease("working room", ingest_memory.SLACK_NBYTES)
-    reading = Lease("reading features", panels + decoding)
+    kinds, *reading = reading_leases(source, n_samples, options)
+    held.append(kinds)
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.sample_features)
-        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, room, reading))
+        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
         return replace(taken, texts_nbytes=texts_nbytes)
 
     texts_nbytes = _texts_nbytes(source, n_samples, options)

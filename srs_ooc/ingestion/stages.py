@@ -477,6 +477,7 @@ def forecast(
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+            yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
                 read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
     shape = Shape(max(1, n_rows), max(1, n_columns))
@@ -499,6 +500,20 @@ def forecast(
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
     given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
     yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
+
+
+def _said_of(table: Table) -> Iterator[str]:
+    """Yield what a text says of its rows by columns: how many different values, the first ones."""
+    same = list[str]()
+    for name, cells in table.annotations.items():
+        if not isinstance(cells, list):  # not held in memory
+            continue
+        if len(values := [*dict.fromkeys(one for one in cells if one is not None)]) < 2:
+            same.append(name)
+            continue
+        shown = ", ".join(repr(value)[:40] for value in values[:3]) + ", ..." * (len(values) > 3)
+        yield f"beside: {name!r}, {len(values)} values ({shown}), {cells.count(None)} missing"
+    yield from [f"beside, the same in all rows: {', '.join(map(repr, same))}"] * bool(same)
 
 
 def _look_at_text(

@@ -388,6 +388,8 @@ class Table:
 
 _BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
+_OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
+_BIOM = rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix)'
 _STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
 _PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
 _WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
@@ -410,6 +412,8 @@ class Format:
         Regular expression of its name. Where there is a ``magic``, both are there.
     line : bytes
         Regular expression of the first line of a text that has another name.
+    head : bytes
+        Regular expression of the beginning of a text, decompressed.
     holds : tuple of str
         Files of which a folder of this format holds one.
     also : {'', 'query', 'path'}
@@ -425,21 +429,25 @@ class Format:
     magic: bytes = b""
     ending: str = ""
     line: bytes = b""
+    head: bytes = b""
     holds: tuple[str, ...] = ()
     also: str = ""
     needs: str = ""
     remedy: str = ""
 
     def fits(
-        self, path: Path, start: bytes, first_line: Callable[[], bytes] = bytes, inner: str = ""
+        self, path: Path, start: bytes, text: Callable[[], bytes] = bytes, inner: str = ""
     ) -> bool:
-        """Tell whether a file with such a beginning, or a folder, is of this format."""
+        """Tell whether a file is of this format by its first bytes or ``text()``, or a folder."""
         if self.holds:
             return path.is_dir() and any([inner, *((path / one).is_file() for one in self.holds)])
         is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
         if self.magic:
             return bool(re.match(self.magic, start, re.DOTALL)) and (is_named or not self.ending)
-        return is_named or bool(self.line and re.fullmatch(self.line, first_line()))
+        if self.head:
+            return bool(re.match(self.head, text(), re.DOTALL))
+        lines = (line for line in text().splitlines() if line.strip() and not line.startswith(b"#"))
+        return is_named or bool(self.line and re.fullmatch(self.line, next(lines, b"")))
 
 
 FORMATS = (
@@ -455,6 +463,10 @@ FORMATS = (
     Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
     Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
+    Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
+    Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
+    Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
     Format("zip", "", _ZIP, remedy="a zip archive. Convert it first."),

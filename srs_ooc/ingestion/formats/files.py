@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -98,19 +98,18 @@ def turned(path: Path) -> Path:
 def format_of(path: Path, inner: str = "") -> Format | None:
     """Return what a file is that has a reader; None if it is a text table, or nothing known."""
 
-    def first_line() -> bytes:
+    @cache
+    def text() -> bytes:
         try:
-            text = next(PieceReader(SourceFile(path)).pieces(), b"")
+            return next(PieceReader(SourceFile(path)).pieces(), b"")
         except (InputError, OSError):
             return b""  # the reader of text tables tells what is wrong with it
-        lines = (line for line in text.splitlines() if line.strip() and not line.startswith(b"#"))
-        return next(lines, b"")
 
     start = b""
     with suppress(OSError), path.open("rb") as file:
         start = file.read(START_NBYTES)
     ours = (one for one in formats.FORMATS if one.reader)
-    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
+    return next((one for one in ours if one.fits(path, start, text, inner)), None)
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -284,13 +283,13 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
-_SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
+SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
 
 
 def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
     what, nbytes = str(file), nbytes + 24 * max(shape)
-    held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells by columns", nbytes))
     both = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
     lines = ingest_memory.lines_lease(shape[0], in_memory.SparseTable.work_nbytes)
     file.options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
@@ -386,7 +385,7 @@ class SvmlightTable(in_memory.SparseTable):
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
         n_cells, labels = self._n_cells, 80 * self._n_rows
         cells = Lease("cells", 16 * n_cells + labels + 8 * shape[1])
-        self.held = (Lease("SciPy", _SCIPY_NBYTES), cells)
+        self.held = (Lease("SciPy", SCIPY_NBYTES), cells)
         # row by row, column by column, and one of them growing
         loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
         self.opening = (Lease("SciPy and the cells", loading),)
