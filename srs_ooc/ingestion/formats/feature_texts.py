@@ -28,6 +28,7 @@ from srs_ooc.ingestion.sources import PieceReader, SourceFile
 _MISSING = ("", "NA", "N/A", "#N/A", "na", "NaN", "nan", "null", "NULL", "None")
 _BEGIN, _END = "!series_matrix_table_begin", "!series_matrix_table_end"
 _TAXONOMY = ("taxonomy", "consensuslineage", "consensus lineage")
+_MOST_WORDS = 1000
 _Rows = Iterator[list[str]]
 
 
@@ -121,9 +122,14 @@ def _geo(source: SourceFile, rows: _Rows) -> _Head:
             word, mark, value = cell.partition(":") if ":" in cell else (name, "", cell)
             key = word.strip() + ":ch2" * (bool(mark) and name.endswith("ch2"))
             if value := value.strip():
+                if len(words) == _MOST_WORDS and key not in words:
+                    raise InputError(
+                        f"{source}: expected characteristics as word: value, of at most "
+                        f"{_MOST_WORDS} words, found more: {cell[:40]!r}. Get the file again."
+                    )
                 column = words.setdefault(key, [None] * len(ids))
                 column[place] = value if column[place] is None else f"{column[place]};{value}"
-    beside = [*words.items(), *plain]
+    beside = [*plain, *words.items()]
     return _Head(names, beside=beside, comment="!", end=_END.encode())
 
 
@@ -152,20 +158,21 @@ def _check_fields(source: SourceFile, row: list[str], expected: int, why: str) -
 
 def _rows(file: File, source: SourceFile, table: Table) -> _Rows:
     """Yield the rows before those of features; ``source.head`` is where the last one ends."""
-    nbytes = n_lines = 0
+    nbytes = n_lines = held = 0
 
     def lines() -> Iterator[str]:
         nonlocal nbytes, n_lines
         for line in text_lines(source, b"", PieceReader(source).pieces(), None):
             nbytes, n_lines = nbytes + len(line.encode()), n_lines + 1
-            if nbytes > _LOOK:
-                table.opening = (Lease("what is known of the samples", _CELLS * nbytes),)
-                file.check(table)
             yield line
 
     try:
         for row in csv.reader(lines(), delimiter="\t"):
             source.head = nbytes, n_lines
+            held += _held(row)
+            table.opening = (Lease(_KNOWN, 2 * held),)  # as read, and as it is kept
+            if held > _LOOK:
+                file.check(table)
             if row:
                 yield row
     except csv.Error:
@@ -175,8 +182,11 @@ def _rows(file: File, source: SourceFile, table: Table) -> _Rows:
         ) from None
 
 
-_LOOK, _CELLS = 4 * MB, 12
-"""A head of more bytes is checked against the cap; its cells as Python objects, by its bytes."""
+_LOOK, _KNOWN = 4 * MB, "what is known of the samples"
+
+
+def _held(cells: Sequence[Any]) -> int:
+    return 8 * len(cells) + sum(map(getsizeof, cells))
 
 
 def open_rows(file: File) -> FeatureRows:
@@ -200,13 +210,12 @@ def open_rows(file: File) -> FeatureRows:
         )
     missing = (*head.missing, *(options.text.missing or ()))
     form = text_tables.TextForm("tab", head.comment, missing=missing, header=False)
-    table.shape = n_samples, 1
     names = Names.numbered(["id", *(name for name, _ in head.beside)])
     beside = dict(zip(names, (head.ids, *(cells for _, cells in head.beside)), strict=True))
-    cells = sum(8 + getsizeof(one) for column in beside.values() for one in column)
-    known = Lease("what is known of the samples", cells)
-    table.held = (known,)
-    table.opening = (known, *reading_leases(source, n_samples, options))
+    known, opening = sum(map(_held, beside.values())), table.opening[0].n_bytes
+    table.held = (Lease(_KNOWN, known),)
+    opened = Lease(_KNOWN, max(known, opening))
+    table.opening = (opened, *reading_leases(source, n_samples, options))
     bound = text_tables.rows_at_most(source, n_fields)
     table.shape = n_samples, min(bound or 1, head.n_features or bound or 1)
     if bound is None or not in_memory.memory_of(table, options).fits:
@@ -228,7 +237,7 @@ def open_rows(file: File) -> FeatureRows:
             f"{source}: expected {head.n_features} rows as line 2 says, found {rows.n_read}. Get "
             "the file again."
         )
-    rows.format = f"{file.format.name}{stream.pieces.suffix}"
+    rows.format = f"{file.format.name.lower()}{stream.pieces.suffix}"
     rows.annotations, rows.default_ids = beside, "id"
     rows.held, rows.opening = table.held, table.opening
     return rows
@@ -236,7 +245,7 @@ def open_rows(file: File) -> FeatureRows:
 
 # BIOM 1.0: JSON, held in memory.
 
-_JSON, _CELL = 14, 12
+_JSON, _CELL = 20, 12
 """Bytes of memory that a byte of JSON takes while it is read, and what is made of it."""
 
 
@@ -283,7 +292,7 @@ def open_json(file: File) -> Table:
                 raise _refused(source, f"{what} {places[wrong.argmax()]:g} of {n}, counted from 0")
         at, shape = (columns.astype(np.intp), rows.astype(np.intp)), (n_samples, n_features)
         matrix = in_memory.SparseTable(sparse.coo_array((values, at), shape), str(file))
-    matrix.format, matrix.names = file.format.name, names
+    matrix.format, matrix.names = file.format.name.lower(), names
     keys = Names.numbered(["id", *beside])
     matrix.annotations = dict(zip(keys, [ids, *beside.values()], strict=True))
     matrix.default_ids, matrix.held, matrix.opening = "id", table.held, table.opening
