@@ -221,10 +221,10 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables, Parquet, Feather, .npy, .npz, svmlight, PLINK's .bed and .pgen, HDF5 and .h5ad
-    (FILE::PATH), Zarr (FOLDER::ARRAY), VCF Zarr and databases (--query) are read as they are. All
-    columns but the target and those that an option names are features: numbers, or texts, which
-    are categories.
+    Text tables, GCT, GEO series matrices, BIOM 1.0 and its TSV, Parquet, Feather, .npy, .npz,
+    svmlight, PLINK's .bed and .pgen, HDF5 and .h5ad (FILE::PATH), Zarr (FOLDER::ARRAY), VCF Zarr
+    and databases (--query) are read as they are. All columns but the target and those that an
+    option names are features: numbers, or texts, which are categories.
 
     Text may be packed by gzip, xz, bzip2 or zstd.
     An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
@@ -242,9 +242,11 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
+    from srs_ooc.ingestion.formats.files import has_heads, opener_of, turned  # loads libraries
 
     by_feature = given["orient"] == "features"
+    if by_feature and given["samples"] is None and has_heads(tables):
+        by_feature, given = False, given | {"orient": "samples"}  # which way round is known
     tables = tuple(map(turned, tables)) if by_feature else tables
     options, side = _options_of(given)
     options = options if isinstance(store, Path) else options.settled()
