@@ -242,11 +242,9 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    from srs_ooc.ingestion.formats.files import has_heads, opener_of, turned  # loads libraries
+    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
     by_feature = given["orient"] == "features"
-    if by_feature and given["samples"] is None and has_heads(tables):
-        by_feature, given = False, given | {"orient": "samples"}  # which way round is known
     tables = tuple(map(turned, tables)) if by_feature else tables
     options, side = _options_of(given)
     options = options if isinstance(store, Path) else options.settled()

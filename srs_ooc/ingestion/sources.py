@@ -343,8 +343,7 @@ class PieceReader:
             rest = text.removeprefix(mark)
             if left < len(rest):
                 yield rest[left:]
-            left, mark, end = max(0, left - len(rest)), b"", (end + rest[-_LONGEST_END:])
-            end = end[-_LONGEST_END:]
+            left, mark, end = max(0, left - len(rest)), b"", (end + rest)[-_LONGEST_END:]
         if self.source.end not in end:
             raise InputError(
                 f"{self.source}: expected {self.source.end.decode()} at its end, found the end of "

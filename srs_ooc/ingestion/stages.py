@@ -504,16 +504,11 @@ def forecast(
 
 def _said_of(table: Table) -> Iterator[str]:
     """Yield what a text says of its rows by columns: how many different values, the first ones."""
-    same = list[str]()
     for name, cells in table.annotations.items():
-        if not isinstance(cells, list):  # not held in memory
-            continue
-        if len(values := [*dict.fromkeys(one for one in cells if one is not None)]) < 2:
-            same.append(name)
-            continue
-        shown = ", ".join(repr(value)[:40] for value in values[:3]) + ", ..." * (len(values) > 3)
-        yield f"beside: {name!r}, {len(values)} values ({shown}), {cells.count(None)} missing"
-    yield from [f"beside, the same in all rows: {', '.join(map(repr, same))}"] * bool(same)
+        if isinstance(cells, list):  # held in memory
+            values = [*dict.fromkeys(one for one in cells if one is not None)]
+            said = f"{counted(len(values), 'value')}, {cells.count(None)} missing"
+            yield f"beside: {name!r}, {said}: {', '.join(map(repr, values[:3]))[:120]}"
 
 
 def _look_at_text(

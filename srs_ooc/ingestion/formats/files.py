@@ -7,7 +7,7 @@ import shutil
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -110,11 +110,6 @@ def format_of(path: Path, inner: str = "") -> Format | None:
         start = file.read(START_NBYTES)
     ours = (one for one in formats.FORMATS if one.reader)
     return next((one for one in ours if one.fits(path, start, text, inner)), None)
-
-
-def has_heads(paths: Sequence[Path]) -> bool:
-    """Tell whether all are files that say themselves that their rows are features."""
-    return all(known is not None and bool(known.head) for known in map(format_of, paths))
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
