@@ -11,6 +11,8 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,22 @@ def decoded(
                 yield text
     if not decoder.eof:
         raise EOFError("it ends too early")
+
+
+def beginnings_of(path: Path) -> tuple[str, bytes, bytes]:
+    """Return how a file is packed, as a suffix or nothing, its first bytes, and those unpacked.
+
+    Of what cannot be read, or unpacked, there are none: who reads it says why.
+    """
+    packing, start, text = "", b"", b""
+    with contextlib.suppress(Exception), path.open("rb") as file:
+        pieces = iter(partial(file.read, READ_NBYTES), b"")
+        start = text = next(pieces)
+        if decoder := decoder_of(start):
+            packing, text = decoder[0], b""
+            text = decoder[2]().decompress(start, 64)  # where what follows is damaged
+            text = next(decoded(decoder[2], chain([start], pieces)))
+    return packing, start, text.removeprefix(codecs.BOM_UTF8)
 
 
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
@@ -315,12 +333,12 @@ class PieceReader:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
+        text = beginnings_of(source.path)[-1]
         for one in FORMATS:
-            if one.magic and one.fits(source.path, start):
-                found = f"a {one.name} file. Convert it first." if one.reader else one.remedy
+            if (one.magic or not one.reader) and one.fits(source.path, start, lambda: text):
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
-                    f"bzip2 or zstd; found {found}"
+                    f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"
                 )
         self._decoder = decoder_of(start)
         self.suffix, self.decoder_nbytes = "", 0

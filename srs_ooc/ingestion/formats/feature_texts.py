@@ -96,7 +96,7 @@ def _next(source: SourceFile, rows: _Rows) -> list[str]:
 def _rows(file: File, source: SourceFile, table: Table) -> _Rows:
     """Yield the rows before those of features; ``source.head`` is where the last one ends."""
     nbytes = held = 0
-    for number, line in enumerate(text_lines(source, b"", PieceReader(source).pieces(), None), 1):
+    for number, line in enumerate(text_lines(source, None), 1):
         row = [_plain(cell) for cell in line.rstrip("\r\n").split("\t")]
         nbytes, held = nbytes + len(line.encode()), held + _held(row)
         source.head, table.opening = (nbytes, number), (Lease(_KNOWN, 2 * held),)  # read, and kept

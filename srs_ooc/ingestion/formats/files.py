@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -26,7 +26,7 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion import formats, ingest_memory
+from srs_ooc.ingestion import formats, ingest_memory, sources
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -82,11 +82,6 @@ class File:
         in_memory.memory_of(table, self.options).check(self)
 
 
-def refuse(file: File) -> Table:
-    """Say how a file is converted that cannot be read."""
-    raise InputError(f"{file}: expected a table, found a {file.format.remedy} converts.")
-
-
 def turned(path: Path) -> Path:
     """Return the place in an HDF5 file whose rows are features; any other path as it is."""
     file, inner = place_in(path)
@@ -95,21 +90,26 @@ def turned(path: Path) -> Path:
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
+def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
+    """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
+    packing, start, text = sources.beginnings_of(path)
+    for one in formats.FORMATS:
+        if why := one.fits(path, start[:START_NBYTES], lambda: text, inner):
+            return one, why, packing
+    return formats.TEXT, "", packing
+
+
+def remark_on(path: Path) -> str:
+    """Return a remark on a file whose name promises what it is not; empty if none is to make."""
+    file, inner = place_in(path)
+    known, _, packing = known_of(file, inner)
+    return known.belied(file.name, packing)
+
+
 def format_of(path: Path, inner: str = "") -> Format | None:
-    """Return what a file is that has a reader; None if it is a text table, or nothing known."""
-
-    @cache
-    def text() -> bytes:
-        try:
-            return next(PieceReader(SourceFile(path)).pieces(), b"")
-        except (InputError, OSError):
-            return b""  # the reader of text tables tells what is wrong with it
-
-    start = b""
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(START_NBYTES)
-    ours = (one for one in formats.FORMATS if one.reader)
-    return next((one for one in ours if one.fits(path, start, text, inner)), None)
+    """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
+    known = known_of(path, inner)[0]
+    return known if known.reader and known is not formats.TEXT else None
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -127,21 +127,22 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return partial(_opened, partial(File, zarr, url, inner))
-    known = format_of(file, inner)
-    if query is not None and not (known and known.also == "query"):
+    known, _, packing = known_of(file, inner)
+    if query is not None and known.also != "query":
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
             f"{what}: expected a database of {engines} for --query, found another file. "
             "Leave --query out, or check the path."
         )
-    if inner and file.is_file() and not (known and known.also == "path"):
+    if inner and file.is_file() and known.also != "path":
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    if known:
+    if known.reader and known is not formats.TEXT and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
+        known.check(what, packing)
         return None
     opens: Outside = part_at(outside[ending], f"files named .{ending}")
 
@@ -568,9 +569,9 @@ class ArrowFile(in_memory.FrameTable):
                 schema = pyarrow.ipc.open_file(file).schema
                 reader = pyarrow.ipc.open_file(file, options=first)
                 n_rows = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-        noted: list[Any] = []
+        noted: list[Any] = ["__index_level_0__"]  # of pandas, though the note be lost
         with suppress(ValueError):  # notes that cannot be read are none
-            noted = (schema.pandas_metadata or {}).get("index_columns", [])
+            noted = (schema.pandas_metadata or {}).get("index_columns", noted)
         self.index_names: list[str] = [one for one in noted if one in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         self._fields = np.argsort(is_column, kind="stable")
