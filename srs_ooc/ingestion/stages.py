@@ -506,11 +506,11 @@ def forecast(
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
-            read_as = _read_as(table, options, None)
+            yield _read_as(table, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
-            read_as = _read_as(table, options, opened)
+            yield _read_as(table, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
@@ -532,7 +532,6 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    yield read_as
     if remark := remark_on(table):
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
