@@ -261,7 +261,7 @@ def ingest_command(
             )
     if dry_run:
         check_single(tables, "--dry-run")
-        for line in list(forecast(tables[0], made_first_at(store), options, side)):
+        for line in forecast(tables[0], made_first_at(store), options, side):
             say(line)
         return
     if side:

@@ -444,7 +444,7 @@ class CsvStream:
         self._read_header()
         if not form.header:
             self._rewind()
-            self.place = (1, False)
+            self.place = (1 + source.head[1], False)
             for block in bounded(f"f{i}" for i in range(self.n_fields)):
                 take_names(texts_of(block))
 
@@ -481,7 +481,7 @@ class CsvStream:
         if reader.problem is not None:
             fault, line, column, text = reader.problem
             what = explain(fault, text, f"column {column + 1} of the header", self.form)
-            raise InputError(f"{self.source}, line {line}: {what}")
+            raise InputError(f"{self.source}, line {line + self.source.head[1]}: {what}")
         names = _texts(reader.take_names())
         self.n_fields += len(names.ends)
         if self.form.header:

@@ -330,7 +330,7 @@ def _sample_table(options: IngestOptions, table: int) -> tuple[Any, list[str], b
     on, where a column is asked for by its place: PHENO1, COVAR1.
     """
     source, form = SourceFile(options.samples[table]), options.text
-    lines = partial(_lines, source, form.comment)
+    lines = partial(text_lines, source, form.comment)
     mark = form.separator_of(next(PieceReader(source).pieces(), b"").decode(errors="replace"))
     rows = csv.reader(lines(), delimiter=mark)
     header = [name.strip(" \t") for name in next(filter(None, rows), [])]
@@ -399,7 +399,7 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
             yield table, line, fid if id_name in _IID else None, row[at].strip(" \t"), *cells
 
 
-def _lines(source: SourceFile, comment: str | None) -> Iterator[str]:
+def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = ""
@@ -461,6 +461,16 @@ def samples_lease(options: IngestOptions, n_ids: int, ids_nbytes: int) -> Lease:
     return Lease("the samples", samples)
 
 
+def reading_leases(source: SourceFile, n_samples: int, options: IngestOptions) -> list[Lease]:
+    """Return what kinds that are said take in memory, and what reading features does besides."""
+    # a name and its kind, and once more by the reader of the table
+    names = sum(4 * len(name) + 540 for name in options.kinds.names()) if options.kinds else 0
+    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
+    room = Lease("working room", ingest_memory.SLACK_NBYTES)
+    return [Lease("kinds by name", names), room, Lease("reading features", panels + decoding)]
+
+
 def feature_memory(
     source: SourceFile, header: TextSpool, options: IngestOptions
 ) -> ingest_memory.IngestMemory:
@@ -473,18 +483,13 @@ def feature_memory(
     """
     n_samples = len(header) - n_before(header)
     held = [samples_lease(options, n_samples, header.nbytes)]
-    if options.kinds:  # a name and its kind, and once more by the reader of the table
-        names = sum(4 * len(name) + 540 for name in options.kinds.names())
-        held.append(Lease("kinds by name", names))
-    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
-    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
-    room = Lease("working room", ingest_memory.SLACK_NBYTES)
-    reading = Lease("reading features", panels + decoding)
+    kinds, *reading = reading_leases(source, n_samples, options)
+    held.append(kinds)
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.sample_features)
-        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, room, reading))
+        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
         return replace(taken, texts_nbytes=texts_nbytes)
 
     texts_nbytes = _texts_nbytes(source, header, options)

@@ -186,7 +186,16 @@ class SourceFile:
         Its name for messages, if not its path.
     name : str, optional
         Its name for the manifest, if not its own.
+
+    Attributes
+    ----------
+    head : (int, int)
+        Bytes and lines before the rows of its text, which are passed over.
+    end : bytes
+        What stands at the end of its text, if that is whole.
     """
+
+    head, end = (0, 0), b""
 
     def __init__(self, path: Path, shown: str = "", name: str = "") -> None:
         self.path, self.name = path, name or path.name
@@ -244,6 +253,8 @@ def _stamp_of(path: Path) -> tuple[int, ...] | None:
         return None  # whoever reads it says what is wrong
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
+
+_LONGEST_END = 128
 
 WHOLE_NBYTES, _END_NBYTES = 64 * MB, 8 * MB
 """A dry run reads all of a text of so many bytes, of a longer one so many at either end."""
@@ -337,14 +348,25 @@ class PieceReader:
     def pieces(self) -> Iterator[bytes]:
         """Yield the text in pieces of at most :data:`READ_NBYTES`.
 
-        A mark of the byte order at its beginning is left out.
+        A mark of the byte order at its beginning is left out, and the head of the source.
+
+        Raises
+        ------
+        InputError
+            If the text does not end as the source says.
         """
-        mark = codecs.BOM_UTF8
+        mark, (left, _), end = codecs.BOM_UTF8, self.source.head, b""
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
-            if rest := text.removeprefix(mark):
-                yield rest
-            mark = b""
+            rest = text.removeprefix(mark)
+            if left < len(rest):
+                yield rest[left:]
+            left, mark, end = max(0, left - len(rest)), b"", (end + rest)[-_LONGEST_END:]
+        if self.source.end not in end:
+            raise InputError(
+                f"{self.source}: expected {self.source.end.decode()} at its end, found the end of "
+                "the file before. Get the file again."
+            )
 
     def _raw(self) -> Iterator[bytes]:
         try:

@@ -506,15 +506,16 @@ def forecast(
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
-            read_as = _read_as(table, options, None)
+            yield _read_as(table, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
-            read_as = _read_as(table, options, opened)
+            yield _read_as(table, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+            yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
                 read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
     shape = Shape(max(1, n_rows), max(1, n_columns))
@@ -531,7 +532,6 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    yield read_as
     if remark := remark_on(table):
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
@@ -540,6 +540,15 @@ def forecast(
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
     given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
     yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
+
+
+def _said_of(table: Table) -> Iterator[str]:
+    """Yield what a text says of its rows by columns: how many different values, the first ones."""
+    for name, cells in table.annotations.items():
+        if isinstance(cells, list):  # held in memory
+            values = [*dict.fromkeys(one for one in cells if one is not None)]
+            said = f"{counted(len(values), 'value')}, {cells.count(None)} missing"
+            yield f"beside: {name!r}, {said}: {', '.join(map(repr, values[:3]))[:120]}"
 
 
 def _look_at_text(

@@ -395,6 +395,8 @@ class Table:
 _BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
 _VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
+_OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
+_BIOM = rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix)'
 _BOOK = rb"\xd0\xcf\x11\xe0|PK\x03\x04.{26}(\[Content_Types|_rels/|docProps/|xl/|mimetypeapp)"
 _PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
@@ -560,6 +562,10 @@ FORMATS = (
     Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
     Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
+    Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
+    Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
+    Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("data of R", head=_R, named="rds rdata rda", remedy=_R_LINE),
     Format("PyTorch", "", _PT, named="pt pth", remedy=_TORCH),

@@ -284,13 +284,13 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
-_SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
+SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
 
 
 def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
     what, nbytes = str(file), nbytes + 24 * max(shape)
-    held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells by columns", nbytes))
     both = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
     lines = ingest_memory.lines_lease(shape[0], in_memory.SparseTable.work_nbytes)
     file.options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
@@ -386,7 +386,7 @@ class SvmlightTable(in_memory.SparseTable):
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
         n_cells, labels = self._n_cells, 80 * self._n_rows
         cells = Lease("cells", 16 * n_cells + labels + 8 * shape[1])
-        self.held = (Lease("SciPy", _SCIPY_NBYTES), cells)
+        self.held = (Lease("SciPy", SCIPY_NBYTES), cells)
         # row by row, column by column, and one of them growing
         loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
         self.opening = (Lease("SciPy and the cells", loading),)
