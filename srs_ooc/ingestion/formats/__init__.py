@@ -450,6 +450,7 @@ FORMATS = (
     Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
     Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
     Format("HDF5", "hdf5:open_hdf5", rb"(.{512})?\x89HDF\r\n\x1a\n", also="path", needs="h5py"),
+    Format("MATLAB", "matlab:open_mat", b"MATLAB 5.0 MAT-file", also="path"),
     Format("NumPy", "files:NpyTable", rb"\x93NUMPY"),
     Format("NumPy", "files:open_npz", _ZIP, r".+\.npz"),
     Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow"),
