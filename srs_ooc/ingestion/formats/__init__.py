@@ -452,7 +452,7 @@ FORMATS = (
     Format("HDF5", "hdf5:open_hdf5", rb"(.{512})?\x89HDF\r\n\x1a\n", also="path", needs="h5py"),
     Format("MATLAB", "matlab:open_mat", b"MATLAB 5.0 MAT-file", also="path"),
     Format("NumPy", "files:NpyTable", rb"\x93NUMPY"),
-    Format("NumPy", "files:open_npz", _ZIP, r".+\.npz"),
+    Format("NumPy", "files:open_npz", _ZIP, r".+\.npz", also="path"),
     Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow"),
     Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow"),
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
