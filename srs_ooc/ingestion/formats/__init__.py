@@ -387,9 +387,10 @@ class Table:
 # What a file is: how it is known, who reads it, and what that takes.
 
 _BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
-_VCF = rb"##fileformat=VCF|BCF\x02"
+_VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
+_BGEN = "BGEN file, which `plink2 --bgen FILE ref-first --make-pgen` (ref-last if of PLINK)"
 _PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
 _WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 
@@ -458,6 +459,7 @@ FORMATS = (
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
     Format("PLINK 1", "genotypes:BedTable", _BED),
     Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
+    Format("BGEN", "files:refuse", b".{16}bgen", remedy=_BGEN),
     Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
     Format("VCF", "vcf:VcfTable", _VCF, also="path", needs="cyvcf2", packed=True),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),

@@ -3,8 +3,9 @@
 import ctypes
 import gzip
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -63,16 +64,13 @@ class VcfTable(Table):
         with self._called.open("w", encoding="utf-8", errors="replace") as called:
             for chrom, position, name, ref, alt in self._variants(len(samples)):
                 called.write(f"{name}\t{chrom}:{position}:{ref}:{alt}\n")
-        self.names: Collection[str] = formats.distinct_names(
-            lambda: self._names(0), lambda: self._names(1)
-        )
-        self.shape = n_samples, n_variants = len(samples), len(self.names)
+        names = self.names = formats.distinct_names(*(partial(self._named, i) for i in (0, 1)))
+        self.shape = n_samples, n_variants = len(samples), len(names)
         if not n_samples * n_variants:
             found = f"{n_variants:,} of {n_samples:,}"
             raise self._wrong("variants of samples", found, "Get a file that has genotypes.")
         of_rows = Lease("cyvcf2 and the samples", 16 * MB + 250 * n_samples)
-        compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
-        self.opening = (of_rows, compared)
+        self.opening = of_rows, Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
         self.work_nbytes = 4 * MB + 250 * n_samples
         self._dtype = np.dtype(np.float32 if self._field == "DS" else np.int8)
@@ -93,7 +91,7 @@ class VcfTable(Table):
                 remedy = "Get the file again; if it is whole, `bgzip -dc FILE | bgzip > NEW`."
                 raise self._wrong("the block that ends a file of bgzip", "none", remedy)
 
-    def _names(self, which: int) -> Iterator[str]:
+    def _named(self, which: int) -> Iterator[str]:
         with self._called.open(encoding="utf-8", newline="\n") as called:
             yield from (line.rstrip("\n").split("\t")[which] for line in called)
 
@@ -174,8 +172,8 @@ class VcfTable(Table):
         if (wrong := (dosages < 0) | (dosages > 2)).any():
             expected = "DS from 0 to 2, or to 1 where GT is of one allele"
             raise self._wrong(expected, f"{given[wrong][0, 0]:g}", "Mend it, or read GT.", where)
-        known: Reals = 2 - np.floor(dosages * _STEPS + 0.5) / _STEPS
-        return np.where(np.isnan(known), copies, known)
+        rounded = np.floor(dosages * _STEPS + 0.5) / _STEPS
+        return np.where(np.isnan(dosages), copies, 2 - rounded)
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return the dosages of variants, each a row of the result."""

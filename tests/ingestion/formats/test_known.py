@@ -1,5 +1,6 @@
 """What files are is one table: a file is known by it, pages show it, and what it needs is named."""
 
+import gzip
 import re
 import subprocess
 import sys
@@ -48,6 +49,10 @@ def test_each_reader_is_there_and_names_what_it_lacks(tmp_path, monkeypatch, one
         ("a.npz", b"PK\x03\x04", "NumPy"),
         ("a.pgen", b"\x6c\x1b\x02", "PLINK 2"),
         ("a.bed", b"\x6c\x1b\x01", "PLINK 1"),
+        ("a", b"##fileformat=VCFv4.2\n", "VCF"),
+        ("a", b"BCF\2\2", "VCF"),
+        ("a", gzip.compress(b"##fileformat=VCFv4.2\n"), "VCF"),
+        ("a", b"\0" * 16 + b"bgen", "BGEN"),
         ("a.svm.gz", b"", "svmlight"),
         ("a.txt", b"# 1\n\n1 1:2 3:4.5\n", "svmlight"),
         ("a.xlsx", b"PK\x03\x04", None),
