@@ -28,7 +28,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import formats, ingest_memory, sources
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Format, Items, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
@@ -235,12 +235,14 @@ class NpyTable(Table):
 def open_npz(file: File) -> Table:
     """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
 
-    A dense matrix is unpacked into scratch; a sparse one is loaded.
+    A dense matrix is unpacked into scratch, with the arrays that are as long as it has rows, which
+    are annotations: row ids are ``ids`` and the target ``y``, where nothing else is said. Those of
+    columns are ``names``. A sparse matrix is loaded.
 
     Raises
     ------
     InputError
-        If it is damaged, or holds several matrices, none of them named X.
+        If it is damaged, or holds several matrices, none of them named X or after ``::``.
     BudgetError
         If a sparse matrix does not fit under the cap.
     StoreError
@@ -253,19 +255,46 @@ def open_npz(file: File) -> Table:
         if sizes.keys() >= _SPARSE_KEYS:
             n_bytes = sum(entry.file_size for entry in sizes.values())
             return _open_sparse(file, n_bytes, _shape_of(archive, what))
-        keys = list(sizes)
-        main = keys[0] if len(keys) == 1 else next((k for k in _MAIN_KEYS if k in sizes), None)
-        if main is None:
+        keys, shapes = list(sizes), {key: _shape_in(archive, one) for key, one in sizes.items()}
+        matrices = keys if len(keys) == 1 else [one for one in keys if len(shapes[one]) == 2]
+        main = file.inner or next((one for one in _MAIN_KEYS if one in sizes), "")
+        if (main := main or (matrices[0] if len(matrices) == 1 else "")) not in sizes:
             raise InputError(
-                f"{what}: expected one matrix, or one named X, found "
+                f"{what}: expected one matrix, or one named {file.inner or 'X'}, found "
                 f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. "
-                "Save it alone."
+                "Name one, FILE::NAME, or save it alone."
             )
-        entry = sizes[main]
-        copy = file.scratch_file("matrix.npy", entry.file_size)
-        with archive.open(entry) as packed, copy.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked, 1 << 18)
-    return NpyTable(file, copy)
+
+        def unpacked(key: str) -> Path:
+            copy = file.scratch_file(f"array-{keys.index(key)}.npy", sizes[key].file_size)
+            with archive.open(sizes[key]) as packed, copy.open("wb") as out:
+                shutil.copyfileobj(packed, out, 1 << 18)
+            return copy
+
+        def items(key: str) -> Items:
+            read = partial(in_memory.npy_items, unpacked(key), f"{file}, {key!r}")
+            return Items(shapes[key][0], lambda some: read()[some])
+
+        table = NpyTable(file, unpacked(main))
+        n_rows, n_columns = table.shape
+        beside = [one for one in keys if one != main]
+        if "names" in beside and shapes["names"] == (n_columns,):
+            beside.remove("names")
+            table.names = items("names")
+        rows = {one: items(one) for one in beside if shapes[one] == (n_rows,)}
+    table.annotations, table.default_ids = rows, "ids" if "ids" in rows else None
+    table.default_target = "y" if "y" in rows else None
+    return table
+
+
+def _shape_in(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
+    """Return the shape of an array, and that of a single number for what is none."""
+    with suppress(*in_memory.BAD_HEADER, *_BAD_ARCHIVE), archive.open(entry) as file:
+        is_first = np.lib.format.read_magic(file) == (1, 0)
+        form = np.lib.format
+        read = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
+        return tuple(map(int, read(file)[0]))
+    return ()
 
 
 def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:

@@ -20,9 +20,12 @@ from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion import scratch
 from srs_ooc.ingestion.formats import in_memory
+from srs_ooc.ingestion.formats.files import opener_of
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
+from srs_ooc.testing import check_table
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
@@ -118,6 +121,40 @@ def test_npz(tmp_path, keys):
     np.savez_compressed(tmp_path / "t.npz", **dict.fromkeys(keys, VALUES))
     srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
+
+
+def test_arrays_of_an_npz_stand_beside_its_matrix(tmp_path):
+    cells, path = np.arange(6.0).reshape(3, 2), tmp_path / "t.npz"
+    beside = {"y": ["u", "v", "u"], "ids": ["p", "qq", "r"], "age": [30, 40, 20]}
+    parts = {"names": ["a", "bb"], "other": [1, 2], "one": 5, "wrong": np.array([{}] * 3)}
+    np.savez(path, X=cells, **{one: np.array(part) for one, part in (beside | parts).items()})
+    table = opener_of(path)(tmp_path, IngestOptions())
+    known = dict(table.annotations)
+    objects = known.pop("wrong")
+    table.annotations = known
+    with pytest.raises(
+        InputError, match=r"t\.npz, 'wrong': expected .* found one of Python objects"
+    ):
+        list(objects)
+    check_table(table, cells.T.tolist(), ["a", "bb"], beside)
+    assert (table.default_ids, table.default_target) == ("ids", "y")
+    command = ["ingest", path, tmp_path / "t.zarr", "--target", "age", "--covariates", "y"]
+    with pytest.raises(SystemExit) as end:
+        main([str(part) for part in command])
+    assert not end.value.code
+    assert read_manifest(tmp_path / "t.zarr").target_name == "age"
+
+
+def test_a_matrix_of_an_npz_is_named_where_there_are_several(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, train=VALUES, test=VALUES[:2], label=np.arange(len(VALUES)))
+    with pytest.raises(InputError, match=r"found train, test, label\. Name one, FILE::NAME"):
+        opener_of(path)(tmp_path, IngestOptions())
+    with pytest.raises(InputError, match="or one named no, found train, test"):
+        opener_of(Path(f"{path}::no"))(tmp_path, IngestOptions())
+    table = opener_of(Path(f"{path}::train"))(tmp_path, IngestOptions())
+    assert table.shape == np.shape(VALUES)
+    assert list(table.annotations["label"]) == list(range(len(VALUES)))
 
 
 def test_sparse_npz_and_its_cap(tmp_path):
