@@ -16,20 +16,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bytes, Floats, Integers
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.ingestion.csv import (
-    CATEGORIES,
-    IGNORED,
-    ONLY_NUMBERS,
-    ROW_ID,
-    TARGET,
-    CsvStream,
-    TableReader,
-    TextForm,
-    check_utf8,
-    fed,
-    has_row_names,
-    raise_fault,
-)
+from srs_ooc.ingestion import csv
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
 from srs_ooc.ingestion.formats.genotypes import RAW
 from srs_ooc.ingestion.sources import SourceFile
@@ -120,8 +107,8 @@ class CsvPanels:
         self._is_raw = True
         self._found: set[int] = set()
         self._source = SourceFile(path)
-        how = {"row_names": has_row_names(self._source, TextForm())}
-        self._stream = CsvStream(self._source, TextForm(), self._take_names, **how)
+        how = {"row_names": csv.has_row_names(self._source, csv.TextForm())}
+        self._stream = csv.CsvStream(self._source, csv.TextForm(), self._take_names, **how)
         self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)
         categorical = any(known is not None for known in splits.facts["categories"])
@@ -132,12 +119,12 @@ class CsvPanels:
     def _take_names(self, names: Texts) -> None:
         for name in names:
             self._is_raw &= len(self._slots) >= len(RAW) or name.decode() == RAW[len(self._slots)]
-            slot = self._wanted.get(name, IGNORED)
+            slot = self._wanted.get(name, csv.IGNORED)
             if name == self._ids:
-                slot = ROW_ID
+                slot = csv.ROW_ID
             elif name == self._target:
-                slot = TARGET
-            if slot != IGNORED and slot in self._found:
+                slot = csv.TARGET
+            if slot != csv.IGNORED and slot in self._found:
                 self._twice.append(name.decode())
             self._found.add(slot)
             self._slots.append(slot)
@@ -150,7 +137,7 @@ class CsvPanels:
                 f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
                 "mend the header, or add them."
             )
-        if row_ids is not None and ROW_ID not in self._found:
+        if row_ids is not None and csv.ROW_ID not in self._found:
             raise InputError(
                 f"{self._path}: expected a column {row_ids!r} of row ids, found none. "
                 "Check --row-ids."
@@ -169,7 +156,7 @@ class CsvPanels:
         InputError
             At a row that is ragged, or a cell that is no number or missing.
         """
-        reader = TableReader(
+        reader = csv.TableReader(
             np.array(self._slots, np.int32),
             self._stream,
             kinds=self._kinds(),
@@ -188,14 +175,14 @@ class CsvPanels:
             for column, known in zip(values, self._splits.facts["categories"], strict=True):
                 if known is not None:
                     translate(column[:n_rows], translation(pool, known))
-            named = ids if ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
-            return Panel(values, named, labels if TARGET in self._found else None)
+            named = ids if csv.ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
+            return Panel(values, named, labels if csv.TARGET in self._found else None)
 
-        for _ in fed(self._stream, reader):
-            texts = reader.take_texts(ROW_ID)
-            check_utf8(texts, f"{self._path}: the row ids")
+        for _ in csv.fed(self._stream, reader):
+            texts = reader.take_texts(csv.ROW_ID)
+            csv.check_utf8(texts, f"{self._path}: the row ids")
             ids.extend(text.decode() for text in texts)
-            for label in reader.take_texts(TARGET):
+            for label in reader.take_texts(csv.TARGET):
                 is_none = self._is_raw and self._target == b"PHENOTYPE" and label == b"-9"
                 labels.append("" if is_none else label.decode("utf-8", "replace"))
             reader.take_lines()
@@ -214,9 +201,11 @@ class CsvPanels:
         """Return how the cells of each column are read: as texts where training had texts."""
         categories = self._splits.facts["categories"]
         named = (slot >= 0 and categories[slot] is not None for slot in self._slots)
-        return np.array([CATEGORIES if is_in else ONLY_NUMBERS for is_in in named], np.uint8)
+        return np.array(
+            [csv.CATEGORIES if is_in else csv.ONLY_NUMBERS for is_in in named], np.uint8
+        )
 
-    def _raise(self, reader: TableReader) -> None:
+    def _raise(self, reader: csv.TableReader) -> None:
         names = self._splits.names
 
         def name_of(column: int) -> str:
@@ -229,7 +218,7 @@ class CsvPanels:
                 f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
                 f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
             )
-        raise_fault(self._stream, reader, name_of)
+        csv.raise_fault(self._stream, reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.

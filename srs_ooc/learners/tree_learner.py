@@ -239,8 +239,7 @@ class TreeLearner:
             )
         if found is None:
             found = kernel.judge_one_by_one(candidates, response, self._alone(block, columns, key))
-        none = np.zeros(len(columns.features), np.int64)
-        return Outcome(columns.features, none, losses=found[0])
+        return Outcome(columns.features, np.zeros(len(columns.features), np.int64), losses=found[0])
 
     def _alone(self, block: Block, columns: Columns, key: int) -> kernel.Predict:
         """Return what grows the trees of a candidate on a split, and has them predict."""
@@ -402,13 +401,12 @@ class TreeParams(Params):
     @property
     def limits(self) -> TreeLimits:
         """How trees are randomized and where they stop."""
-        least = ceil(exact_share(self.min_impurity_decrease) * (1 << IMPORTANCE_BITS))
         return TreeLimits(
             max(1, self.max_features),
             self.max_depth,
             self.min_samples_leaf,
             self.impurity,
-            least,
+            ceil(exact_share(self.min_impurity_decrease) * (1 << IMPORTANCE_BITS)),
             self.splitter,
         )
 
@@ -494,11 +492,8 @@ class SensitiveLearner:
         unseen = np.ones(block.n_rows, np.bool_)
         unseen[rows.order] = False
         asked = np.flatnonzero(unseen)
-        stops = np.array([len(grown.record)], np.int64)
-        is_regression = rows.response.is_regression
-        tree = saved.decode_trees(
-            grown.record, np.zeros(1, np.int64), stops, regression=is_regression
-        )
+        ends = np.array([0]), np.array([len(grown.record)])
+        tree = saved.decode_trees(grown.record, *ends, regression=rows.response.is_regression)
         used = np.unique(tree.feature[tree.feature >= 0])
         if len(asked) and len(used):
             places = np.searchsorted(columns.features, used)

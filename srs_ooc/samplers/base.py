@@ -333,8 +333,7 @@ class Method(Params):
 
 @cache
 def _places() -> dict[str, str]:
-    outside = places_of(GROUP).items()
-    return _OWN | {name: place for name, place in outside if name not in _OWN}
+    return _OWN | {name: place for name, place in places_of(GROUP).items() if name not in _OWN}
 
 
 def method_names() -> tuple[str, ...]:

@@ -152,8 +152,7 @@ class Geometry:
     def __init__(self, manifest: Manifest) -> None:
         self._column_nbytes = manifest.n_rows * manifest.code_nbytes
         self._chunk_features = manifest.chunk_features
-        fitting = max(1, BLOCK_NBYTES // self._column_nbytes)
-        self.columns = min(fitting, self._chunk_features)
+        self.columns = min(max(1, BLOCK_NBYTES // self._column_nbytes), self._chunk_features)
         self.per_chunk = ceil_div(self._chunk_features, self.columns)
         self.n_blocks = manifest.n_chunks * self.per_chunk
         self.slot_nbytes = self.columns * self._column_nbytes
@@ -302,8 +301,7 @@ class BlockCache:
     def _submit(self, blocks: list[int], work: Callable[[list[int], list[int]], None]) -> None:
         slots = [int(self._slot_of[block]) for block in blocks]
         self._n_pins[slots] += 1
-        future = self._pool.submit(self._done, blocks, slots, work)
-        self._pending |= dict.fromkeys(blocks, future)
+        self._pending |= dict.fromkeys(blocks, self._pool.submit(self._done, blocks, slots, work))
 
     def _done(
         self, blocks: list[int], slots: list[int], work: Callable[[list[int], list[int]], None]

@@ -14,7 +14,6 @@ from srs_ooc.synthetic.problems import (
     Planted,
     Problem,
     additive_classes,
-    check_shape,
     distinct_places,
     shuffled_classes,
     signs,
@@ -83,7 +82,7 @@ class Blocks(Planted):
     correlation: float = 0.9
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
+        Problem.__post_init__(self)
         size, correlation = self.block_size, self.correlation
         if not 1 <= size <= MAX_BLOCK_SIZE:
             raise UsageError(f"--block-size: expected 1 to {MAX_BLOCK_SIZE}, found {size}.")
@@ -169,9 +168,6 @@ class Noise(Problem):
     n_features: int
     seed: int
     blocks: bool = False
-
-    def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
 
     def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""

@@ -213,8 +213,7 @@ class TrainingRows:
 
     def only(self, rows: Ints32) -> "TrainingRows":
         """Return those that are among ``rows``, as often as they are there, in the same order."""
-        times = np.bincount(rows, minlength=len(self.response.labels))
-        return self._repeated(times[self.order])
+        return self._repeated(np.bincount(rows, minlength=len(self.response.labels))[self.order])
 
     def drawn(self, strata: Ints, key: int) -> Ints32:
         """Return one row of each stratum (:meth:`strata`), drawn by ``key``, ascending.
@@ -244,10 +243,9 @@ class TrainingRows:
         for n_more, which in enumerate(np.argsort(sizes, kind="stable")):
             quotas[which] = min(sizes[which], left // (len(sizes) - n_more))
             left -= quotas[which]
-        firsts = np.cumsum(sizes) - sizes
         within = [
             first + np.arange(quota) * size // max(1, quota)
-            for first, size, quota in zip(firsts, sizes, quotas, strict=True)
+            for first, size, quota in zip(np.cumsum(sizes) - sizes, sizes, quotas, strict=True)
         ]
         return np.concatenate([*within, [len(self.order)]])
 
