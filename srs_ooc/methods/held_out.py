@@ -188,8 +188,7 @@ class Screened(core.Sampler):
         """Count a tree of the screen, whose last one begins the method; or hand the outcome on."""
         if self._method is not None:
             places = np.searchsorted(self._chosen, outcome.features).astype(np.uint32)
-            own = replace(outcome, features=places)
-            self._method.absorb(iteration - self._n_trees, own)
+            self._method.absorb(iteration - self._n_trees, replace(outcome, features=places))
             return
         self._n_grown += 1
         if self._n_grown == self._n_trees:

@@ -377,8 +377,7 @@ class NetworkJob(core.Job):
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
         lease = worker_lease(self.params, shape, target_nbytes(shape))
-        requests = core.Lease("requests under way", store.reading_nbytes)
-        leases = [requests, shape.values_lease, lease]
+        leases = [core.Lease("requests under way", store.reading_nbytes), shape.values_lease, lease]
         budget = core.Budget(self.store.memory_mb * core.MB, leases, core.PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
         n_blocks, mapped = more_workers(budget, store, n_threads)
@@ -510,7 +509,6 @@ def work_on_network(
                 replaces = request.out.exists()
                 found = _ranked(task, edges)
                 n_edges = write_edges(request.out, found, replaces=replaces, safe=request.safe)
-            is_constant = store.kinds()[task.targets] == core.CONSTANT
             return Network(
                 os.fspath(request.out),
                 os.fspath(request.folder),
@@ -518,7 +516,7 @@ def work_on_network(
                 n_targets,
                 edges.n_done,
                 n_edges,
-                int(np.count_nonzero(is_constant)),
+                int(np.count_nonzero(store.kinds()[task.targets] == core.CONSTANT)),
                 n_duplicates,
                 round(edges.committed.seconds, 3),
                 round(edges.committed.peak_nbytes / core.MB, 1),
@@ -566,7 +564,13 @@ def _work(
         names = [store.names[i] for i in flat.tolist()]
         named = list(zip(names[::2], names[1::2], strict=True))
         if n_equal:
-            note(_said(n_equal, *named[0]))
+            target, regulator = named[0]
+            more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
+            note(
+                f"target {target}: the regulator {regulator} orders the rows exactly as it does"
+                f"{more}. Such a regulator takes nearly all of the weight. Leave it out of the "
+                "regulators if it is the same gene measured twice."
+            )
         if not n_left:
             return n_equal, named
         for sentence in params.remarks(task.shape, edges.n_targets):
@@ -611,15 +615,6 @@ def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: c
     if edges.n_done > edges.committed.iteration:
         edges.commit()
     goes_on()
-
-
-def _said(n_equal: int, target: str, regulator: str) -> str:
-    more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
-    return (
-        f"target {target}: the regulator {regulator} orders the rows exactly as it does{more}. "
-        "Such a regulator takes nearly all of the weight. Leave it out of the regulators if it "
-        "is the same gene measured twice."
-    )
 
 
 def _ranked(task: NetworkTask, edges: EdgeStore) -> Iterator[list[Edge]]:

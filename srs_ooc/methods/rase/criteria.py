@@ -341,8 +341,7 @@ def linear_ratio(table: Table, labels: Places, sets: core.Candidates) -> Table:
     penalty = ratio_penalty(n_rows)
 
     def of(places: Places) -> Table:
-        apart = (means[1] - means[0])[places]
-        pivots, corner = eliminated(products_of(places), apart, 0.0)
+        pivots, corner = eliminated(products_of(places), (means[1] - means[0])[places], 0.0)
         return _unless_singular(pivots, corner + penalty * places.shape[1])
 
     return of_all(sets, of, table, n_rows - 2)

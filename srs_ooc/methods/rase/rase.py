@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc.extend as core
-from srs_ooc.methods.held_out import (
-    SCREEN_NBYTES,
-    Folds,
-    HeldOutMethod,
-    HeldOutParams,
-    Truth,
-    deal,
-    resample,
-)
+from srs_ooc.methods import held_out
 from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
@@ -60,7 +52,7 @@ class Votes:
 
     def __init__(
         self,
-        truth: Truth,
+        truth: held_out.Truth,
         n_classes: int,
         training: core.Ints32,
         validation: core.Ints32,
@@ -236,8 +228,10 @@ class RandomSubspaceEnsemble(core.Sampler):
             return (core.RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
         key, rows = core.derive(core.derive(self._rows_key, self.round), model), whole.fitted
         if params.criterion == OUT_OF_BAG:
-            return tuple(resample(rows, core.derive(key, number)) for number in range(params.folds))
-        fold = deal(self._strata[rows], params.folds, key)
+            return tuple(
+                held_out.resample(rows, core.derive(key, number)) for number in range(params.folds)
+            )
+        fold = held_out.deal(self._strata[rows], params.folds, key)
         return tuple(core.RowSplit(rows[fold != k], rows[fold == k]) for k in range(params.folds))
 
     def version(self, iteration: int) -> int:
@@ -348,7 +342,7 @@ CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
-class Rase(HeldOutParams, HeldOutMethod):
+class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
     """Random Subspace Ensemble; defaults are those of the PRS paper.
 
     Attributes
@@ -466,7 +460,7 @@ class Rase(HeldOutParams, HeldOutMethod):
             3 * 8 * self.models * self.max_size,
             160 * min(self.candidates, 100_000) * self.max_size,  # those proposed ahead included
             n_rows * (64 + 40 * self.folds),
-            SCREEN_NBYTES * n_features if self.screen else 0,
+            held_out.SCREEN_NBYTES * n_features if self.screen else 0,
         ]
         return sum(needs)
 
@@ -533,10 +527,10 @@ class Rase(HeldOutParams, HeldOutMethod):
         return core.Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
 
     def learn(
-        self, context: core.SamplerContext, folds: Folds, score: str = "score"
+        self, context: core.SamplerContext, folds: held_out.Folds, score: str = "score"
     ) -> core.Sampler:
         """Return what searches."""
-        truth, n_classes = Truth.of(context.known, folds.training), context.known.n_classes
+        truth, n_classes = held_out.Truth.of(context.known, folds.training), context.known.n_classes
         votes = Votes(truth, n_classes, folds.training, folds.validation, self.vote_cutoff)
         return RandomSubspaceEnsemble(self, context, votes, score)
 
