@@ -608,7 +608,13 @@ class SRSSelector(SelectorMixin, BaseEstimator):
 
         with python_errors():
             store = store_of(X)
-            self._check_names(store)
+            pairs = zip(store.names, getattr(self, "feature_names_in_", ()), strict=False)
+            if store.n_features != self.n_features_in_ or any(a != b for a, b in pairs):
+                raise ValueError(
+                    f"{store.place}: expected a store with the {self.n_features_in_} features of "
+                    f"the fit, in their order, found {store.n_features}, or others. Ingest a table "
+                    "that has them."
+                )
             if not self.support_.any():
                 return self._transform(np.empty((store.n_rows, self.n_features_in_)))
             return values_of(store, self.get_support(indices=True))
@@ -623,15 +629,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             stacklevel=3,
         )
         return X.iloc[:, :0] if hasattr(X, "iloc") else np.empty((X.shape[0], 0), X.dtype)
-
-    def _check_names(self, store: Store) -> None:
-        pairs = zip(store.names, getattr(self, "feature_names_in_", ()), strict=False)
-        if store.n_features != self.n_features_in_ or any(one != other for one, other in pairs):
-            raise ValueError(
-                f"{store.place}: expected a store with the {self.n_features_in_} features of the "
-                f"fit, in their order, found {store.n_features}, or others. Ingest a table that "
-                "has them."
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -202,7 +202,18 @@ def check_sampler(
     whole = _check_proposals(begun(), n_iterations, may_be_drawn)
     again = _check_proposals(begun(), n_iterations, may_be_drawn)
     assert _same(whole, again), "propose: another course with the same seed"
-    _check_new(begun(), whole)
+    # A new run, of which nothing was committed yet, begins alike.
+    new = begun()
+    found = type(new.sampler.state())
+    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
+    try:
+        MemoryBook().load({new.sampler.name: new.sampler})
+    except Exception as error:
+        raise AssertionError(
+            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
+        ) from error
+    new.learn()
+    assert _same([new.propose(0)], whole[:1]), "restore: another course where nothing was there"
     _check_guesses(begun(), whole)
     _check_resumed(begun, whole)
 
@@ -225,20 +236,6 @@ def _check_proposals(work: _Work, n_iterations: int, candidates: Uints32) -> lis
         course.append(subspace)
         work.absorb(subspace)
     return course
-
-
-def _check_new(work: _Work, course: list[Subspace]) -> None:
-    """Check that a new run, of which nothing was committed yet, begins alike."""
-    found = type(work.sampler.state())
-    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
-    try:
-        MemoryBook().load({work.sampler.name: work.sampler})
-    except Exception as error:
-        raise AssertionError(
-            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
-        ) from error
-    work.learn()
-    assert _same([work.propose(0)], course[:1]), "restore: another course where nothing was there"
 
 
 def _check_guesses(work: _Work, course: list[Subspace]) -> None:
@@ -483,20 +480,14 @@ def check_score(
     assert np.array_equal(doubles, scores), "update: whole numbers as float64 score otherwise"
     others = _scored(make(n_rows, n_columns), columns, 16)
     assert np.array_equal(others, scores), "update: whole numbers in other blocks score otherwise"
-    _check_constant(make, columns, scores, tolerance)
-    if has_symmetry:
-        _check_symmetry(make, columns, scores, tolerance)
-    return scores
-
-
-def _check_constant(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:
-    """Check that a column of zeros scores 0, and changes no other's score beyond ``tolerance``."""
-    n_columns, n_rows = columns.shape
     more = np.vstack([columns, np.zeros((1, n_rows), np.float32)])
     found = _scored(make(n_rows, n_columns + 1), more, 7)
     assert found[-1] == 0, "scores: a column of zeros: expected 0"
     close = np.allclose(found[:-1], scores, rtol=0, atol=tolerance * scores.max())
     assert close, "scores: a column of zeros changed others"
+    if has_symmetry:
+        _check_symmetry(make, columns, scores, tolerance)
+    return scores
 
 
 def _check_symmetry(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:

@@ -466,8 +466,7 @@ class FoldJob(Job):
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
-        fitting = [size for size in self.sizes if size <= len(record.order)]
-        return [size for size in fitting if str(size) not in record.scores]
+        return [k for k in self.sizes if k <= len(record.order) and str(k) not in record.scores]
 
     def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker, which returns the records of folds with all their scores."""
@@ -482,8 +481,7 @@ class FoldJob(Job):
             if record is None:
                 with TemporaryDirectory(prefix="srs-ooc-") as folder:
                     record = nest_fold(self, fold, Path(folder) / "fold.run", site)
-            done = record is not None and score_sizes(self, record, fold, site)
-            return record if done else None
+            return record if record and score_sizes(self, record, fold, site) else None
 
         return halves.whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
@@ -518,9 +516,8 @@ def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
         )
     spec = ledger.spec
     extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
-    key = key_of(spec.run.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
-        nested = nest(parts, features, selected, key, site.watch)
+        nested = nest(parts, features, selected, key_of(spec.run.seed, Purpose.COMPACT), site.watch)
     if nested is None:
         return None
     order, members = nested[0].tolist(), dict[str, list[int]]()
@@ -601,21 +598,15 @@ def folds_from_workers(
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
-    done = [records.fold(fold.repeat, fold.fold) for fold in folds]
-    parts = {
-        n: (folds[n], record)
-        for n, record in enumerate(done)
-        if record is None or job.missing(record)
-    }
-    for number in parts:
-        done[number] = None
+    known = {n: records.fold(fold.repeat, fold.fold) for n, fold in enumerate(folds)}
+    parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
+    done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
         asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
         for number, record in halves.from_workers(*asked):
             records.keep_fold(record)
             done[number] = record
-    whole = [record for record in done if record is not None]
-    return whole if len(whole) == len(folds) else None
+    return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
 
 
 # Accuracy on rows held out against the number of features, and the size that is enough.

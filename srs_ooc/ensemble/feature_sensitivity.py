@@ -75,15 +75,14 @@ def walking_leases(
     """Return what walking the trees needs besides the process; last of all, a row."""
     manifest = store.manifest
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
-    # and while it is found which rows a tree was grown on
-    of_rows = (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
     row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
     row += n_features * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),
         Lease(f"{n_features} features that trees use", 160 * n_features),
-        Lease(f"{n_rows} rows", of_rows),
+        # and while it is found which rows a tree was grown on
+        Lease(f"{n_rows} rows", (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES),
         Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
         Lease("names and places", 12 * store.n_features),
         Lease("a row of all features that trees use", row),
@@ -175,8 +174,7 @@ def codes_mirrored(store: Store, features: Integers, flip: str) -> NDArray[np.ui
     if store.manifest.kind_counts.get("categorical"):
         unordered = np.flatnonzero((store.kinds()[features] == CATEGORICAL) & (n_codes > 2))
         if len(unordered):
-            first = int(features[unordered[0]])
-            name = store.names[int(np.asarray(store.array("positions"))[first])]
+            name = store.names[int(np.asarray(store.array("positions"))[features[unordered[0]]])]
             raise UsageError(
                 "--flip mirror: expected features whose values have an order, found "
                 f"{len(unordered)} of categories (first: {name!r}). Take --flip auto, which "
@@ -294,15 +292,6 @@ class Sensitivity:
                 better if is_of_classes else None,
                 self.altered[i],
             )
-
-
-def theorem_of(altered: list[str]) -> str:
-    """Return what Theorem I.1 says of features altered so."""
-    n = altered.count(FLIPPED)
-    if n == 0:
-        return "Theorem I.1 is about flipping features of two values: none was flipped here"
-    others = f", not about the {len(altered) - n} others" if n < len(altered) else ""
-    return f"Theorem I.1 is about flipping, here {counted(n, 'feature')}{others}"
 
 
 Codes = NDArray[np.unsignedinteger]
@@ -560,6 +549,12 @@ class _Measuring:
         order = np.lexsort((positions, -scores))
         how = self._mirrored[order]
         said = np.where(how == 0, PERMUTED, np.where(how == 2, FLIPPED, MIRRORED)).tolist()
+        n_flipped = said.count(FLIPPED)
+        theorem = "Theorem I.1 is about flipping features of two values: none was flipped here"
+        if n_flipped:
+            n_others = len(said) - n_flipped
+            others = f", not about the {n_others} others" if n_others else ""
+            theorem = f"Theorem I.1 is about flipping, here {counted(n_flipped, 'feature')}{others}"
         facts = {
             "n_rows": n,
             "n_rows_asked": len(self._rows),
@@ -570,8 +565,8 @@ class _Measuring:
             "repeats": self._n_repeats,
             "accuracy": None if regression else self._n_right / n,
             "r2": 1 - self._loss / spread if regression else None,
-            "n_flipped": said.count(FLIPPED),
-            "theorem": theorem_of(said),
+            "n_flipped": n_flipped,
+            "theorem": theorem,
         }
         return Sensitivity(
             positions[order], scores[order], self._sums[order, :2], tuple(said), facts, self._store

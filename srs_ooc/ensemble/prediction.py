@@ -322,13 +322,12 @@ def predict(
         is_training = opened is not None and opened.fingerprint == ledger.spec.store
         trained_on = ledger.inputs.rows
     _check_data(opened, splits, row_ids)
-    panels: CsvPanels | StorePanels
+    reading_nbytes = 0 if opened is None else opened.reading_nbytes
     if opened is None:
         assert isinstance(data, Path)
-        panels, reading_nbytes = CsvPanels(data, splits, row_ids), 0
+        panels: CsvPanels | StorePanels = CsvPanels(data, splits, row_ids)
     else:
         panels = StorePanels(opened, splits, as_codes=is_training)
-        reading_nbytes = opened.reading_nbytes
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     id_name = row_ids or splits.facts["row_id_name"] or "row_id"
     with explained(out):
@@ -532,9 +531,8 @@ class Model:
         """
         from srs_ooc.ingestion.formats.in_memory import frame_library
 
-        panels: Panels
         if isinstance(data, Path):
-            panels = CsvPanels(data, self.splits)
+            panels: Panels = CsvPanels(data, self.splits)
         elif isinstance(data, Store):
             panels = StorePanels(data, self.splits, as_codes=data.fingerprint == self.store)
         else:

@@ -259,8 +259,7 @@ def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Crite
 
 def _fit(learner: EstimatorLearner, block: Block, candidates: Candidates | None = None) -> None:
     features = np.arange(block.n_columns, dtype=np.uint32)
-    iteration = Iteration(0, Subspace(features, candidates), 1)
-    learner.fit(block, Columns(features, features), iteration)
+    learner.fit(block, Columns(features, features), Iteration(0, Subspace(features, candidates), 1))
 
 
 def _made_up_target(n_rows: int, n_classes: int) -> Target:

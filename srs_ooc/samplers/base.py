@@ -366,6 +366,5 @@ def method_of(name: str) -> type[Method]:
 
 
 def methods() -> Iterator[tuple[str, type[Method]]]:
-    """Yield every method by name."""
-    for name in method_names():
-        yield name, method_of(name)
+    """Return every method by name, each imported as it is asked for."""
+    return ((name, method_of(name)) for name in method_names())

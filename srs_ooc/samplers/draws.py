@@ -151,8 +151,7 @@ def draw_blocks(
     probability ``count / (bound - len(excluded))``; see the reference for how.
     """
     out = np.empty(count, dtype=np.uint32)
-    given = _NO_FEATURES if excluded is None else excluded
-    _native.draw_blocks(key, bound, block_size, given, out)
+    _native.draw_blocks(key, bound, block_size, _NO_FEATURES if excluded is None else excluded, out)
     return out
 
 

@@ -242,6 +242,7 @@ class RandomSubspace(Method):
     summary = "Random Subspace: nothing is held"
     judges = ("tests", "probe", "positive")
     any_model = True
+    alpha = "0"  # nothing is held
     draw_block: int = option(
         Whole(1),
         default=1,
@@ -249,17 +250,12 @@ class RandomSubspace(Method):
         metavar="G",
     )
 
-    @property
-    def held_share(self) -> str:
-        """Alpha."""
-        return "0"
-
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler: F by a relevance test, or the leaders where the verdict is last."""
         drawing = Drawing(
             context.n_candidates,
             context.subspace_size,
-            self.held_share,
+            self.alpha,
             context.candidates,
             self.draw_block,
         )
@@ -278,8 +274,3 @@ class Srs(RandomSubspace):
 
     summary = "Sequential Random Subspace"
     alpha: str = option(Share(), default="0.5", metavar="SHARE")
-
-    @property
-    def held_share(self) -> str:
-        """Alpha."""
-        return self.alpha

@@ -814,8 +814,7 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
             if not _is_as_made(path, name, text, document):
                 raise _others(file)
         nbytes += len(text)
-    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
-    if others:
+    if others := sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected)):
         raise StoreError(
             f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
             "put it there: Zarr shows it as a part of the store."

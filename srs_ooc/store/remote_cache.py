@@ -284,8 +284,7 @@ class BlockCache:
         self._clock += 1
         self._wanted_at[free] = self._clock
         geometry = self._geometry
-        is_first = np.diff(missing, prepend=-2) != 1
-        is_first |= missing % geometry.per_chunk == 0
+        is_first = (np.diff(missing, prepend=-2) != 1) | (missing % geometry.per_chunk == 0)
         for run in np.split(missing, np.flatnonzero(is_first)[1:]):
             for start in range(0, len(run), geometry.per_request):
                 self._submit(run[start : start + geometry.per_request].tolist(), self._load)

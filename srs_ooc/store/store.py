@@ -641,8 +641,7 @@ class Store:
                     counts["coordinates" if array in COORDINATES else "codes"] += 1
                     nbytes += verify_file(path, name, crc)
         for texts in (self.names, self.row_ids):
-            for _ in texts:
-                pass
+            deque(texts, maxlen=0)
         is_category = self.kinds() == CATEGORICAL
         categories = self.categories()
         for feature in np.flatnonzero(is_category).tolist():
@@ -652,8 +651,7 @@ class Store:
             counts["values"] += reader.n_chunks
             nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
         if manifest.values_dtype is not None and is_category.any():
-            for _ in self.column_parts(np.flatnonzero(is_category)):
-                pass
+            deque(self.column_parts(np.flatnonzero(is_category)), maxlen=0)
         if columns := [one.values.nbytes for kind in "tc" for one in self.added(f"{kind}*")]:
             counts["added columns"], nbytes = len(columns), nbytes + sum(columns)
         return Verified(nbytes, counts)

@@ -263,7 +263,20 @@ class NetworkTask:
         # Options must suit a target's regulators, of which it is none itself.
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
-        self._grant(core.Budget(cap_nbytes, granted))
+        # The cap is shared out: one worker first, then more, then the store mapped; then edges.
+        budget = core.Budget(cap_nbytes, granted)
+        budget.check()
+        self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
+        if request.cluster is not None:
+            self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
+        else:
+            threads = min(request.threads or core.n_cores(), len(self.targets))
+            work = budget.leases[-1].n_bytes
+            self.n_workers, self.mapped = more_workers(budget, store, threads)
+            self.n_ahead = self.n_workers + 1
+            # Edges are put in order once the workers have gone.
+            room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
+        self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
 
     def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[core.Lease]:
         """Return what so large a network needs with one worker, whose lease is the last.
@@ -291,21 +304,6 @@ class NetworkTask:
         what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
         shared = core.Lease(what, params.shared_nbytes(shape, n_targets))
         return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
-
-    def _grant(self, budget: core.Budget) -> None:
-        """Share the cap out: one worker first, then more, then the store mapped; then edges."""
-        budget.check()
-        self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
-        if self.request.cluster is not None:
-            self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
-        else:
-            threads = min(self.request.threads or core.n_cores(), len(self.targets))
-            work = budget.leases[-1].n_bytes
-            self.n_workers, self.mapped = more_workers(budget, self.store, threads)
-            self.n_ahead = self.n_workers + 1
-            # Edges are put in order once the workers have gone.
-            room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
-        self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies the network."""
@@ -400,18 +398,6 @@ MOST_TRIED = 256
 """Targets that are tried at most, over again if there is time left."""
 
 
-def estimate_said(task: NetworkTask, scorer: EdgeScorer, n_left: int, seconds: float) -> str:
-    """Return a sentence of what the work on so many targets will take, for those who begin it."""
-    all_seconds, n_left, measured, extrapolated = estimate(task, scorer, n_left, seconds)
-    n_workers = min(task.n_workers, n_left) or task.n_workers
-    text = (
-        f"about {core.describe_seconds(all_seconds)} for {targets_text(n_left)} on "
-        f"{core.counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
-    )
-    shorter = task.request.params.shorter
-    return f"{text}. Shorter: {shorter}." if all_seconds >= core.LONG_SECONDS else f"{text}."
-
-
 def estimate(
     task: NetworkTask, scorer: EdgeScorer, n_left: int, seconds: float
 ) -> tuple[float, int, str, str]:
@@ -435,8 +421,7 @@ def estimate(
         values that differ; what was done, and what the rest of the number is.
     """
     varying = task.targets[task.store.kinds()[task.targets] != core.CONSTANT]
-    share = len(varying) / len(task.targets)
-    n_left = min(len(varying), max(round(share * n_left), 1))
+    n_left = min(len(varying), max(round(len(varying) / len(task.targets) * n_left), 1))
     targets = _tried(task, varying)
     if (first := next(targets, None)) is None:
         return 0.0, 0, "no values differ", "nothing to do"
@@ -577,7 +562,13 @@ def _work(
             note(sentence)
         scorer = EdgeScorer(params, store, source, task.regulators, task.n_workers)
         if is_here and trial_seconds:
-            note(estimate_said(task, scorer, n_left, trial_seconds))
+            seconds, n_wanted, *how = estimate(task, scorer, n_left, trial_seconds)
+            n_workers = min(task.n_workers, n_wanted) or task.n_workers
+            shorter = f" Shorter: {params.shorter}." if seconds >= core.LONG_SECONDS else ""
+            note(
+                f"about {core.describe_seconds(seconds)} for {targets_text(n_wanted)} on "
+                f"{core.counted(n_workers, 'core')}, an ESTIMATE ({how[0]}; {how[1]}).{shorter}"
+            )
         if params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:

@@ -247,7 +247,12 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
         ``columns`` are where each regulator of the context is in the block, int32 (n_regulators,).
         """
-        rows, n = _standardised(context.rows), len(context.regulators)
+        # The target in units of its standard deviation: the loss is a share of its variance, and
+        # one penalty suits all targets.
+        rows, n = context.rows, len(context.regulators)
+        assert rows.response.scale is not None, "a regression"
+        scale = sqrt(rows.root_scale / int(rows.root_stats[0, -2]))
+        rows = replace(rows, response=replace(rows.response, scale=scale))
         key, known = core.key_of(self.seed, core.Purpose.EDGES, context.target), np.sort(rows.order)
         folds = make_folds(
             np.zeros(len(known), np.int32),
@@ -270,17 +275,6 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
             return learner.fit(own, core.Columns(names, names), iteration)
 
         return kind(self, folds, truth, n, self.n_copied(n), key), fit
-
-
-def _standardised(rows: core.TrainingRows) -> core.TrainingRows:
-    """Return the same rows with the target in units of its standard deviation.
-
-    So the loss is a share of the target's variance, and one penalty suits all targets.
-    """
-    response = rows.response
-    assert response.scale is not None, "a regression"
-    weight = int(rows.root_stats[0, -2])
-    return replace(rows, response=replace(response, scale=sqrt(rows.root_scale / weight)))
 
 
 # All targets of a network under one penalty (Huynh-Thu and Geurts 2023, Eq. 21).

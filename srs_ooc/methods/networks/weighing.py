@@ -322,8 +322,7 @@ class EdgeScorer:
 
             def one(number: int, target: tuple[int, core.Floats]) -> core.Floats:
                 out = np.zeros(len(self.regulators))
-                context = self.context(block, *target, partial(tell, number, 0))
-                if context is not None:
+                if (context := self.context(block, *target, partial(tell, number, 0))) is not None:
                     out[context.places] = self.params.weights(context)
                 return out
 

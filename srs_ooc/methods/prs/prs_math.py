@@ -267,9 +267,8 @@ class BernoulliSubsets:
     ) -> None:
         self._alpha, self._key = alpha, key
         self._n_models, self._capacity = n_models, capacity
-        self._stored: dict[int, tuple[core.Uints32, core.Ints]] | None = None
-        if n_folds * n_models * capacity <= STORED:
-            self._stored = {}
+        fits = n_folds * n_models * capacity <= STORED
+        self._stored: dict[int, tuple[core.Uints32, core.Ints]] | None = {} if fits else None
 
     def draw(self, fold: int, t: int) -> core.Uints32:
         """Return the features of one subset, ascending."""

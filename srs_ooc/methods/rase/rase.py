@@ -82,7 +82,14 @@ class Votes:
 
     def loss(self) -> tuple[float | None, float]:
         """Return the loss on the rows held out, None where there are none, and the cutoff."""
-        cutoff = self._best_cutoff() if self._cutoff == TRAINING else 0.5
+        cutoff = 0.5
+        if self._cutoff == TRAINING:
+            # That which errs least on the training rows, of equal ones next to half; cutoffs lie
+            # midway between two numbers of votes.
+            cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
+            cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
+            errors = [self._error(~self.held_out, one) for one in cutoffs.tolist()]
+            cutoff = float(cutoffs[int(np.argmin(errors))])
         if not self.held_out.any():
             return None, cutoff
         rows = self.split.predicted[self.held_out]
@@ -90,28 +97,13 @@ class Votes:
             return self._truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
         return self._error(self.held_out, cutoff), cutoff
 
-    def _said(self, which: core.Bools, cutoff: float) -> core.Indices:
-        if self._n_classes == 2:
-            above: core.Bools = self.sums[which, 1] > cutoff * self._n_models
-            return above.astype(np.intp)
-        most: core.Indices = self.sums[which].argmax(1)
-        return most
-
     def _error(self, which: core.Bools, cutoff: float) -> float:
         rows = self.split.predicted[which]
         weights = self._truth.weights[rows]
-        wrong = self._said(which, cutoff) != self._truth.labels[rows]
-        return float(weights[wrong].sum() / weights.sum())
-
-    def _best_cutoff(self) -> float:
-        """Return the cutoff that errs least on the training rows: of equal ones, next to half.
-
-        Cutoffs lie midway between two numbers of votes.
-        """
-        cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
-        cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
-        errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
-        return float(cutoffs[int(np.argmin(errors))])
+        said = self.sums[which].argmax(1)
+        if self._n_classes == 2:
+            said = self.sums[which, 1] > cutoff * self._n_models
+        return float(weights[said != self._truth.labels[rows]].sum() / weights.sum())
 
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
