@@ -93,8 +93,7 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
         applying += 2 * CATEGORY_NBYTES * bool(manifest.kind_counts.get("categorical"))
         if isinstance(data, Path):
             applying += 16 * CsvStream(SourceFile(data), TextForm()).n_fields
-    looking_up = 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20)
-    lease = Lease("looking thresholds up", looking_up)
+    lease = Lease("looking thresholds up", 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20))
     Budget(cap_nbytes, [lease], later_nbytes=applying).check()
 
 
@@ -323,13 +322,12 @@ def predict(
         is_training = opened is not None and opened.fingerprint == ledger.spec.store
         trained_on = ledger.inputs.rows
     _check_data(opened, splits, row_ids)
-    panels: CsvPanels | StorePanels
+    reading_nbytes = 0 if opened is None else opened.reading_nbytes
     if opened is None:
         assert isinstance(data, Path)
-        panels, reading_nbytes = CsvPanels(data, splits, row_ids), 0
+        panels: CsvPanels | StorePanels = CsvPanels(data, splits, row_ids)
     else:
         panels = StorePanels(opened, splits, as_codes=is_training)
-        reading_nbytes = opened.reading_nbytes
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     id_name = row_ids or splits.facts["row_id_name"] or "row_id"
     with explained(out):
@@ -377,8 +375,8 @@ def looked_up(
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
         inputs = replace(ledger.inputs, excluded=None)
-        task = Task.of(store, inputs, ledger.spec.learner.class_weight).adjusted()
-        response = training_response(task)
+        task = Task.of(store, inputs, ledger.spec.learner.class_weight)
+        response = training_response(task.adjusted())
         return make_splits(trees, store, response.center, response.scale)
 
 
@@ -415,18 +413,15 @@ def _write(
             has_target = not is_risk and panel.labels is not None
             if has_target and panel.labels is not None:
                 scores.add(panel.labels, chosen, shares)
-    measures = scores.measures()
     return Report(
         n_rows,
         int(splits.facts["n_trees"]),
         len(splits.features),
-        measures["accuracy"],
-        measures["log_loss"],
-        scores.n_unknown if has_target else None,
-        scores.n_unlabelled if has_target else None,
-        measures["r2"],
-        measures["rmse"],
+        n_unknown_labels=scores.n_unknown if has_target else None,
+        n_unlabelled=scores.n_unlabelled if has_target else None,
+        n_training_rows=None,
         is_risk=is_risk,
+        **scores.measures(),
     )
 
 
@@ -536,12 +531,10 @@ class Model:
         """
         from srs_ooc.ingestion.formats.in_memory import frame_library
 
-        panels: Panels
         if isinstance(data, Path):
-            panels = CsvPanels(data, self.splits)
+            panels: Panels = CsvPanels(data, self.splits)
         elif isinstance(data, Store):
-            as_codes = data.fingerprint == self.store
-            panels = StorePanels(data, self.splits, as_codes=as_codes)
+            panels = StorePanels(data, self.splits, as_codes=data.fingerprint == self.store)
         else:
             is_frame, shape = frame_library(data), getattr(data, "shape", None)
             if not (is_frame and by_name) and (shape is None or shape[1:] != (self.n_features,)):

@@ -97,15 +97,13 @@ def max_codes(dtype: Any) -> int:
 
 def codes_chunk_features(shape: Shape, code_nbytes: int) -> int:
     """Return how many features a chunk file of ``codes`` holds."""
-    fitting = CODES_CHUNK_NBYTES // (shape.n_rows * code_nbytes)
-    return max(1, min(shape.n_features, fitting))
+    return max(1, min(shape.n_features, CODES_CHUNK_NBYTES // (shape.n_rows * code_nbytes)))
 
 
 def values_chunk(shape: Shape, itemsize: int) -> tuple[int, int]:
     """Return the chunk shape (features, rows) of ``values``: at most 2 MB, all rows if they fit."""
     n_rows = min(shape.n_rows, VALUES_CHUNK_NBYTES // itemsize)
-    fitting = VALUES_CHUNK_NBYTES // (n_rows * itemsize)
-    return max(1, min(shape.n_features, fitting)), n_rows
+    return max(1, min(shape.n_features, VALUES_CHUNK_NBYTES // (n_rows * itemsize))), n_rows
 
 
 def values_file(path: Path, array: str, feature_chunk: int, row_chunk: int) -> Path:
@@ -816,8 +814,7 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
             if not _is_as_made(path, name, text, document):
                 raise _others(file)
         nbytes += len(text)
-    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
-    if others:
+    if others := sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected)):
         raise StoreError(
             f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
             "put it there: Zarr shows it as a part of the store."
