@@ -1,8 +1,8 @@
 """Each kind of file that is known and not read is refused by its name, with what converts it.
 
 The beginnings are those that the tools wrote: R 4.2.2, pandas 2.3.3, PyArrow 26, pyreadstat 1.3.7,
-haven 2.5.1, PLINK 1.07 and 2.00a3.5, PyTorch 1.13, QIIME 2 2019.1, GEO; each line was run on the whole
-file.
+haven 2.5.1, PLINK 1.07 and 2.00a3.5, PyTorch 1.13, QIIME 2 2019.1, GEO; each line was run on a
+whole file.
 """
 
 import bz2
