@@ -299,7 +299,7 @@ def read_samples(
     for table, line, family, iid, *cells in _samples(options):
         whole = iid if family is None else f"{family or 0}{mark}{iid}"
         sample = iid if whole not in here and (iid in here or not family) else whole
-        if sample not in here and family and f"{family}_{iid}" in here:  # PLINK 1.9 in a VCF
+        if sample not in here and family and f"{family}_{iid}" in here:  # as PLINK writes VCF
             sample = f"{family}_{iid}"
         lines, others = known.get(sample, ((0,) * len(options.samples), (gone,) * len(cells)))
         if lines[table]:

@@ -222,8 +222,8 @@ def test_bgen_is_named_with_what_converts_it(tmp_path):
         opened(tmp_path / "t.bgen")
 
 
-def test_ids_of_plink_1_9_are_found_by_family_and_person(tmp_path):
-    """Of `plink --recode vcf`, whose samples are FID_IID."""
+def test_samples_as_plink_writes_them_are_found_by_family_and_person(tmp_path):
+    """Of `plink2 --export vcf`, whose samples are FID_IID."""
     path = written(tmp_path, CALLS, samples=[f"F{i}_s{i}" for i in range(1, 7)])
     people = "".join(f"F{i} s{i} {i % 2 + 1} {i}\n" for i in range(1, 7))
     (tmp_path / "people.txt").write_text(f"FID IID ill age\n{people}")
