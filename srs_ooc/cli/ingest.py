@@ -328,7 +328,7 @@ def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions,
         given["orient"] = "features"
     options, side = options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
-    if orient == "samples" and (options.sample_features or (not samples) != (not id_name)):
+    if orient == "samples" and (options.sample_features or (not samples) != (id_name is None)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."

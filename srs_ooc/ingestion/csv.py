@@ -319,7 +319,9 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
-_LIKE_MISSING = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?")
+_LIKE_MISSING = re.compile(
+    r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?"
+)
 
 
 def raise_fault(

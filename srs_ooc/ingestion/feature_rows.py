@@ -299,6 +299,8 @@ def read_samples(
     for table, line, family, iid, *cells in _samples(options):
         whole = iid if family is None else f"{family or 0}{mark}{iid}"
         sample = iid if whole not in here and (iid in here or not family) else whole
+        if sample not in here and family and f"{family}_{iid}" in here:  # as PLINK writes VCF
+            sample = f"{family}_{iid}"
         lines, others = known.get(sample, ((0,) * len(options.samples), (gone,) * len(cells)))
         if lines[table]:
             raise InputError(
@@ -334,6 +336,9 @@ def _sample_table(options: IngestOptions, table: int) -> tuple[Any, list[str], b
     mark = form.separator_of(next(PieceReader(source).pieces(), b"").decode(errors="replace"))
     rows = csv.reader(lines(), delimiter=mark)
     header = [name.strip(" \t") for name in next(filter(None, rows), [])]
+    below = next(islice(filter(None, csv.reader(lines(), delimiter=mark)), 1, None), header)
+    if len(below) == len(header) + 1 and below[-1].strip():
+        header.insert(0, "")  # as R writes names of rows
     split = ((number, line.split()) for number, line in enumerate(lines(), 1) if line.strip())
     number, own = next(split, (1, list[str]()))
     asked = {found[1] for _, name in asked_of(options) if (found := _BY_PLACE.match(name))}

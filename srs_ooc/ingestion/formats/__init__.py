@@ -396,7 +396,12 @@ _BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
 _VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
-_BIOM = rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix)'
+_BIOM = (
+    rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix'
+    rb'|"(rows|columns)"\s*:\s*\[\s*\{\s*"(id|metadata)"\s*:)'
+)
+_GENOTYPES = rb"(?=.*\s[ACGT]\s)(\S+[ \t]+){4}[-0-9]+[ \t]+\S+([ \t]+[ACGTN0]){2}([ \t].*)?"
+_SOFT = rb"\^(DATABASE|DATASET|SERIES|SAMPLE|PLATFORM|Annotation)\b"
 _BOOK = rb"\xd0\xcf\x11\xe0|PK\x03\x04.{26}(\[Content_Types|_rels/|docProps/|xl/|mimetypeapp)"
 _PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
@@ -426,6 +431,7 @@ _STREAM = _python("pyarrow", "p.ipc.open_stream('FILE').read_pandas()")
 _SPSS = _python("pyreadstat", "p.read_sav('FILE', apply_value_formats=True)[0]")
 _STATA = _python("pandas", "p.read_stata('FILE')")
 _SAS = _python("pyreadstat", "p.read_sas7bdat('FILE')[0]")
+_UMI = _python("pandas", "p.read_table('FILE').pivot_table('count', 'cell', 'gene', 'sum', 0)")
 _XPT = _python("pyreadstat", "p.read_xport('FILE')[0]")
 _SALMON = _joined("*/quant.sf", "parent.name", ").TPM")
 _KALLISTO = _joined("*/abundance.tsv", "parent.name", ").tpm")
@@ -439,6 +445,9 @@ _PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs
  d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
  d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
 _MAXQUANT = _python("pandas", _PROTEINS.replace("\n", ""))
+_PED = "`plink --file NAME --make-bed --out NAME`, of NAME.ped and NAME.map; then ingest NAME.bed."
+_SERIES = """GEO has its series, too: get `GSE..._series_matrix.txt.gz`. Of a GDS, with --orient
+ features: `gzip -dc FILE | grep -v '^[!#^]' | cut -f 1,3- > NEW.tsv`.""".replace("\n", "")
 _EACH = "Name the file in it. If each holds the counts of a sample, as of HTSeq: "
 _PAGE = "Download the file itself: this is a page about it, or an error."
 _UTF_16 = "Convert it: `iconv -f utf-16 -t utf-8 FILE > NEW`."
@@ -581,7 +590,10 @@ FORMATS = (
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
     Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
     Format("featureCounts", line=rb"Geneid\tChr\tStart\tEnd\tStrand\tLength\t.*", remedy=_CUT),
+    Format("UMI-tools", line=rb"gene\tcell\tcount", remedy=_UMI),
     Format("MaxQuant", line=rb"Protein IDs\tMajority protein IDs\t.*", remedy=_MAXQUANT),
+    Format("PLINK's text", "", b"", r".+\.ped(\.[^.]*)?", _GENOTYPES, remedy=_PED),
+    Format("GEO SOFT", head=_SOFT, remedy=_SERIES),
     Format("salmon", holds=("*/quant.sf",), remedy=_SALMON),
     Format("kallisto", holds=("*/abundance.tsv",), remedy=_KALLISTO),
     Format("a folder", holds=("*",), remedy=_EACH + _joined("*", "stem", ", header=None)[1]")),

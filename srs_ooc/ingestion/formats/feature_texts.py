@@ -200,7 +200,7 @@ def open_json(file: File) -> Table:
     except _DAMAGE:
         is_right = False
     if not is_right:
-        _refuse(source, what, "damage, or counts that contradict", remedy)
+        _refuse(source, what, "damage, texts, or counts that contradict", remedy)
     matrix = in_memory.SparseTable(whole, str(file))
     matrix.format, matrix.names, matrix.default_ids = file.format.name.lower(), names, "id"
     matrix.annotations = dict(zip(Names.numbered(["id", *fields]), columns, strict=True))

@@ -1,7 +1,8 @@
 """Each kind of file that is known and not read is refused by its name, with what converts it.
 
 The beginnings are those that the tools wrote: R 4.2.2, pandas 2.3.3, PyArrow 26, pyreadstat 1.3.7,
-haven 2.5.1, PLINK 2.00a3.5, PyTorch 1.13, QIIME 2 2019.1; each line was run on the whole file.
+haven 2.5.1, PLINK 1.07 and 2.00a3.5, PyTorch 1.13, QIIME 2 2019.1, GEO; each line was run on a
+whole file.
 """
 
 import bz2
@@ -77,6 +78,13 @@ KINDS = {
         "MaxQuant",
         b"Protein IDs\tMajority protein IDs\tPeptide counts (all)\nP1;P2\tP1\t6;2\n",
     ),
+    "d.ped": ("PLINK's text", b"1 1 0 0 1  1  A A  G T\n2 1 0 0 1  1  A C  T G\n"),
+    "GDS507.soft": (
+        "GEO SOFT",
+        b"^DATABASE = Geo\n!Database_name = Gene Expression Omnibus (GEO)\n",
+    ),
+    "GSM11805.txt": ("GEO SOFT", b"^SAMPLE = GSM11805\n!Sample_title = N035 Normal Human Kidney\n"),
+    "umi.tsv": ("UMI-tools", b"gene\tcell\tcount\nENSG00000011304.18\tACAAGG\t33\n"),
     "d.html": ("a web page", b"\n<!DOCTYPE html>\n<html><head>"),
     "utf16.csv": ("text in UTF-16", "a,b\n1,2\n".encode("utf-16")),
     "d.dat": ("a binary file of no kind that is known", b"abc\0\0\1\xff\xfe\0\0"),

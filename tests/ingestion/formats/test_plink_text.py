@@ -239,3 +239,25 @@ def test_several_tables_of_samples_are_joined_by_id(tmp_path):
         (tmp_path / "two.tsv").write_text(two.replace(*change))
         again = ("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--overwrite", *options, "site")
         assert re.search(said, error_of(*again, "--weights", "age"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"","y","age"\n"a","u",30\n"b","v",31\n"c","u",32\n"d","v",33\n',  # write.csv
+        '"y"\t"age"\n"a"\t"u"\t30\n"b"\t"v"\t31\n"c"\t"u"\t32\n"d"\t"v"\t33\n',  # write.table
+    ],
+)
+def test_names_of_rows_as_r_writes_them_are_ids_without_a_name(tmp_path, text):
+    write(tmp_path, "t.csv", "gene,a,b,c,d\nx,1,2,3,4\ny,4,3,3,1\n")
+    write(tmp_path, "people", text)
+    options = ["--orient", "features", "--samples", tmp_path / "people", "--id", ""]
+    options += ["--target", "y", "--covariates", "age"]
+    command("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options)
+    store = Store.open(tmp_path / "t.zarr")
+    assert ids_of(tmp_path / "t.zarr") == ["a", "b", "c", "d"]
+    ((_, ages, _),) = store.each_covariate()
+    assert (store.target().tolist(), ages.tolist()) == ([0, 1, 0, 1], [30, 31, 32, 33])
+    write(tmp_path, "people", text.replace(",31", ",31,").replace("\t30", "\t30\t"))
+    refused = error_of("ingest", tmp_path / "t.csv", tmp_path / "u.zarr", *options)
+    assert "fields as in the header" in refused or "no such column ''" in refused

@@ -220,3 +220,14 @@ def test_bgen_is_named_with_what_converts_it(tmp_path):
     (tmp_path / "t.bgen").write_bytes(b"\0" * 16 + b"bgen")
     with pytest.raises(InputError, match=r"found BGEN\. `plink2 --bgen FILE ref-first"):
         opened(tmp_path / "t.bgen")
+
+
+def test_samples_as_plink_writes_them_are_found_by_family_and_person(tmp_path):
+    """Of `plink2 --export vcf`, whose samples are FID_IID."""
+    path = written(tmp_path, CALLS, samples=[f"F{i}_s{i}" for i in range(1, 7)])
+    people = "".join(f"F{i} s{i} {i % 2 + 1} {i}\n" for i in range(1, 7))
+    (tmp_path / "people.txt").write_text(f"FID IID ill age\n{people}")
+    options = ["--samples", tmp_path / "people.txt", "--id", "IID", "--target", "age"]
+    srs_ooc("ingest", path, tmp_path / "t.zarr", *options, "--task", "regression")
+    store = open_store(tmp_path / "t.zarr")
+    assert store.target().tolist() == [1, 2, 3, 4, 5, 6]
