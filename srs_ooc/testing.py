@@ -586,6 +586,9 @@ def _check_beside(table: Table, beside: Mapping[str, Sequence[Any]]) -> None:
         name = getattr(table, what)
         assert name is None or name in known, f"{what}: none of the annotations: {name}"
     assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
+    for name, said in table.feature_columns.items():
+        n_cells = (len(said), len([text_of(cell) for cell in said]))
+        assert n_cells == table.shape[1:] * 2, f"feature_columns: {name}: {n_cells}"
 
 
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
