@@ -70,8 +70,7 @@ class TableReader:
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the row's
-        only text column; held in memory.
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the row's id; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int

@@ -24,7 +24,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
-from srs_ooc.ingestion.formats.genotypes import TRAW, in_role
+from srs_ooc.ingestion.formats.genotypes import TRAW, VARIANT, in_role
 from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
@@ -41,6 +41,8 @@ from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
 
+_OF_TRAW = dict(zip(("chromosome", "cM", "position", *VARIANT[-2:]), (0, 2, 3, 4, 5), strict=True))
+
 
 def is_traw(path: Path) -> bool:
     """Tell whether a file begins as a ``.traw`` of PLINK."""
@@ -56,11 +58,12 @@ def n_before(header: Iterable[str]) -> int:
     return len(TRAW) if list(islice(header, len(TRAW))) == TRAW else 1
 
 
-def _slots(header: Collection[str], kept: Any = slice(None)) -> Ints32:
-    """Return where the cells of each column go: names, and samples that are kept."""
+def _slots(header: Collection[str], kept: Any = slice(None), beside: Iterable[int] = ()) -> Ints32:
+    """Return where the cells of each column go: names, samples that are kept, what is beside."""
     first, slots = n_before(header), np.full(len(header), text_tables.IGNORED, np.int32)
     slots[TRAW.index("SNP") if first > 1 else 0] = text_tables.ROW_ID
     slots[first:][kept] = np.arange(len(slots[first:][kept]))
+    slots[[*beside]] = text_tables.ROW_ID - 1 - np.arange(len([*beside]))
     return slots
 
 
@@ -85,6 +88,8 @@ class FeatureRows(Table):
         Memory that the texts of categories may take.
     kinds : mapping of bytes to int, optional
         Kinds that are forced, by the names of the features.
+    beside : mapping of str to int, optional
+        Which columns say what else of the features; of a ``.traw`` those before the samples.
 
     Attributes
     ----------
@@ -107,10 +112,14 @@ class FeatureRows(Table):
         tell: ingest_options.ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
+        beside: Mapping[str, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
-        slots = _slots(sample_ids, kept)
+        beside = beside or (_OF_TRAW if n_before(sample_ids) > 1 else {})
+        said = {name: TextSpool(scratch, f"beside-{at}") for name, at in beside.items()}
+        self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
         forced = row_cells_of(kinds or {})
+        slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
         reader = text_tables.TableReader(
             slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
         )
@@ -134,6 +143,10 @@ class FeatureRows(Table):
                 texts = reader.take_texts(text_tables.ROW_ID)
                 text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
+                for at, spool in enumerate(said.values(), 1):
+                    texts = reader.take_texts(text_tables.ROW_ID - at)
+                    text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
+                    spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
                 self._lines.append(reader.take_lines())
                 cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
@@ -178,6 +191,8 @@ class FeatureRows(Table):
         InputError
             If one holds both numbers and texts, or an infinity.
         """
+        for spool in self._said:
+            spool.append(texts_of([""] * len(names)))
         self.names.append(texts_of(names))
         self._more = np.empty((len(names), self.shape[0]))
         is_text = []

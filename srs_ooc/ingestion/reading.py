@@ -5,7 +5,7 @@ order.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,6 +90,8 @@ class Reading(Protocol):
         Names of what a file says of its rows, beside its columns.
     genotypes : BedFile or None
         The file of genotypes, where the table is one.
+    feature_columns, feature_cells : tuple of str, callable
+        Names of what a file says of its columns besides; yields what that is, of each column.
     """
 
     source: object
@@ -97,6 +99,8 @@ class Reading(Protocol):
     side: SideColumns
     annotations: Collection[str] = ()
     genotypes: BedFile | None = None
+    feature_columns: tuple[str, ...] = ()
+    feature_cells: Callable[[], Iterable[Iterable[Any]]] = tuple
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of all columns; return what was inferred of them, for the manifest."""
@@ -429,6 +433,8 @@ class TableReading(Reading):
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
+        self.feature_columns = tuple(beside := table.feature_columns)
+        self.feature_cells = lambda: zip(*beside.values(), strict=True)
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)

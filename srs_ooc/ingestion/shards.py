@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
+from itertools import chain, repeat, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -133,12 +133,15 @@ class Merging:
         self._ends = np.cumsum([store.n_features for store in stores])
         n_features = int(self._ends[-1]) if chosen is None else len(chosen)
         dtypes = {store.manifest.values_dtype for store in stores}
+        columns = dict.fromkeys(chain(*(store.manifest.feature_columns for store in stores)))
         values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
         self.whole = replace(
             one,
             n_features=n_features,
             values_dtype=values_dtype,
-            format=format_of(one.row_columns),  # codes of its own, whatever those are linked to
+            # codes of its own, whatever those are linked to
+            format=format_of(one.row_columns, 0, columns),
+            feature_columns=tuple(columns),
             n_linked_rows=0,
             order_key=ingest_options.ORDER_KEY,
         )
@@ -180,16 +183,17 @@ class Merging:
             name: [store.values(name).columns for store in self._stores]
             for name in self.whole.float_arrays
         }
-        shape = Shape(self.n_rows, self.n_features)
+        shape, m = Shape(self.n_rows, self.n_features), self.whole
         if self._packs:
             writer = BedWriter(new, shape, all_numbers(self), None, None)
             writer.write(self, self._batch, 1, lambda _, *done: progress("merging", *done))
-            form = format_of(self.whole.row_columns, writer.n_linked_rows)
+            form = format_of(m.row_columns, writer.n_linked_rows, m.feature_columns)
             found = writer.close() | {"format": form}
         else:
             self._write_columns(new, progress)
             found = write_facts(new, *map(self._by_feature, FACTS))
-        write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
+        ids = text_blocks(self._stores[0].row_ids)
+        write_texts(new, shape, names, ids, self._positions, m.feature_columns and self._cells())
         if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
         for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
@@ -283,6 +287,17 @@ class Merging:
             for piece, stored, places in parts:
                 out[first : first + n][places] = arrays[piece][stored]
         return out
+
+    def _cells(self) -> Iterator[list[str]]:
+        """Yield what is known of each feature of the whole, in the order of the source."""
+        order, places = np.argsort(self._positions), None
+        for store in self._stores:
+            if self._chosen is not None:
+                places = store.positions_of(self._chosen[order]).tolist()
+            own, cells = store.manifest.feature_columns, store.feature_cells(places)
+            for some in cells if own else repeat((), store.n_features):
+                said = dict(zip(own, some, strict=True))
+                yield [said.get(name, "") for name in self.whole.feature_columns]
 
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""

@@ -373,6 +373,8 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     inferred |= side.inferred | facts.inferred
+    said = (cells for at, cells in enumerate(reading.feature_cells()) if at not in roles.special)
+    facts = replace(facts, feature_columns=reading.feature_columns, feature_cells=said)
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,

@@ -316,6 +316,8 @@ class Table:
         Columns that are no features unless they are named: one alone holds row ids.
     genotypes : BedFile or None
         The file, where it is one of PLINK 1 that a store may link to.
+    feature_columns : mapping of str to collection (n_columns,)
+        What else is known of the columns, by name: numbers or texts, None where one is missing.
     held, opening : tuple of Lease, or None
         What is held of the table to the end, and what opening it took; None where only the process
         can tell.
@@ -340,6 +342,7 @@ class Table:
     default_target: str | None = None
     index_names: Sequence[str] = ()
     genotypes: BedFile | None = None
+    feature_columns: Mapping[str, Collection[Any]] = MappingProxyType({})
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0

@@ -7,6 +7,7 @@ at https://www.cog-genomics.org/plink/2.0/formats.
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,6 +26,8 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
 _BIM, _FAM = b"CHROM ID CM POS ALT REF".split(), b"FID IID PAT MAT SEX PHENO1".split()
+VARIANT = ("chromosome", "id", "cM", "position", "counted_allele", "other_allele")
+"""What is known of a variant beside its name, in the order of a ``.bim`` file."""
 _NEEDED = {b"CHROM", b"ID", b"POS", b"ALT", b"REF", b"IID"}
 _CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
 _SEXES = {b"1": "male", b"2": "female", b"M": "male", b"F": "female"}
@@ -62,12 +65,16 @@ class BedTable(Table):
         self.annotations = _annotations(samples)
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
-            lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
+            partial(_cells_of, variants, b"ID"),
             lambda: map(_by_place, _records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
+        self.feature_columns = {
+            name: formats.Names(n_variants, partial(_cells_of, variants, field))
+            for name, field in zip(VARIANT, _BIM, strict=True)
+        }
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.opening = (of_rows, compared)
@@ -220,6 +227,11 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
 def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
     """Yield the fields of each line by name."""
     return (dict(zip(*both, strict=True)) for both in _fields_of(path, names))
+
+
+def _cells_of(path: Path, field: bytes) -> Iterator[str]:
+    """Yield a field of each line, 0 where there is none."""
+    return (_text(one.get(field, b"0")) for one in _records_of(path, _BIM))
 
 
 def _text(cell: bytes) -> str:

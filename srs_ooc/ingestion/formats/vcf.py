@@ -23,6 +23,8 @@ from srs_ooc.ingestion.formats.files import File
 _BLOCKS = b"\x1f\x8b\x08\x04"
 _END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 """The empty block that ends a file of blocks of gzip (BGZF)."""
+_FIELDS = {"chromosome": 0, "id": 2, "position": 1, "counted_allele": 3, "other_allele": 4}
+"""What is kept of a variant beside its name, and which field of a line that is."""
 _STEPS = 1 << 14  # PLINK 2 keeps dosages in such parts of 1
 _AGAIN = "Get the file again."
 
@@ -62,13 +64,17 @@ class VcfTable(Table):
         self.annotations = {"id": (samples := self._open().samples)}
         self._called = file.scratch_file("variants", 0)
         with self._called.open("w", encoding="utf-8", errors="replace") as called:
-            for chrom, position, name, ref, alt in self._variants(len(samples)):
-                called.write(f"{name}\t{chrom}:{position}:{ref}:{alt}\n")
-        names = self.names = formats.distinct_names(*(partial(self._named, i) for i in (0, 1)))
+            for fields in self._variants(len(samples)):
+                called.write("\t".join(fields) + "\n")
+        which = (_FIELDS["id"],), (0, 1, 3, 4)
+        names = self.names = formats.distinct_names(*(partial(self._said, *one) for one in which))
         self.shape = n_samples, n_variants = len(samples), len(names)
         if not n_samples * n_variants:
             found = f"{n_variants:,} of {n_samples:,}"
             raise self._wrong("variants of samples", found, "Get a file that has genotypes.")
+        self.feature_columns = {
+            name: formats.Names(n_variants, partial(self._said, at)) for name, at in _FIELDS.items()
+        }
         of_rows = Lease("cyvcf2 and the samples", 16 * MB + 250 * n_samples)
         self.opening = of_rows, Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
@@ -91,9 +97,11 @@ class VcfTable(Table):
                 remedy = "Get the file again; if it is whole, `bgzip -dc FILE | bgzip > NEW`."
                 raise self._wrong("the block that ends a file of bgzip", "none", remedy)
 
-    def _named(self, which: int) -> Iterator[str]:
+    def _said(self, *which: int) -> Iterator[str]:
+        """Yield some fields of each variant, parted by colons."""
         with self._called.open(encoding="utf-8", newline="\n") as called:
-            yield from (line.rstrip("\n").split("\t")[which] for line in called)
+            for fields in (line.rstrip("\n").split("\t") for line in called):
+                yield ":".join([fields[i] for i in which])
 
     def _variants(self, n_samples: int) -> Iterator[list[str]]:
         """Yield CHROM, POS, ID, REF and ALT of each variant."""
