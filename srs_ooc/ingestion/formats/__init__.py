@@ -434,7 +434,6 @@ _SHEET = "Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 _TABLE = "Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`."
 _TORCH = "Save a matrix, in Python: `numpy.save('NEW.npy', torch.load('FILE'))`."
 _CUT = "Ingest what follows with --orient features: `grep -v '^#' FILE | cut -f 1,7- > NEW.tsv`."
-_BGEN = "`plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (PLINK's: ref-last)."
 _PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs');
  d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
  d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
@@ -562,6 +561,7 @@ FORMATS = (
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib", named="pgen"),
     Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
     Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
+    Format("BGEN", "bgen:BgenTable", b".{16}bgen", also="path", needs="bgen", named="bgen"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
     Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
     Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
@@ -576,7 +576,6 @@ FORMATS = (
     Format("Stata", "", rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0", named="dta", remedy=_STATA),
     Format("SAS", "", rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf", named="sas7bdat", remedy=_SAS),
     Format("SAS transport", "", rb"HEADER RECORD\*{7}LIB", named="xpt", remedy=_XPT),
-    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_BGEN),
     Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
     Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
@@ -592,6 +591,7 @@ FORMATS = (
 """Each kind of file that is known, read or not; the first that fits is what a file is."""
 
 REMEDIES = {
+    "bgen": "Run `pip install 'srs-ooc[bgen]'`, or `plink2 --bgen FILE ref-first --make-pgen`.",
     "cyvcf2": "Run `pip install 'srs-ooc[vcf]'`, or `plink2 --vcf FILE --make-pgen`.",
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
     "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",

@@ -60,7 +60,6 @@ KINDS = {
     ),
     "d.xpt": ("SAS transport", b"HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!000000000000"),
     "eight.xpt": ("SAS transport", b"HEADER RECORD*******LIBV8   HEADER RECORD!!!!!!!0000"),
-    "d.bgen": ("BGEN", b"f\0\0\0\x14\0\0\0(\0\0\0\x0c\0\0\0bgen\x09\0\0\x80"),
     "d.xlsx": ("a workbook", packed("docProps/app.xml")),
     "d.ods": ("a workbook", packed("mimetype", b"application/vnd.oasis.opendocument.spreadsheet")),
     "d.xls": ("a workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)),
@@ -235,7 +234,7 @@ def test_formats_lists_them_all():
         assert [one["format"] for one in csv.DictReader(file)] == [one["format"] for one in rows]
     lines = srs_ooc("formats").stdout.splitlines()
     assert len(lines) == len(rows) + 1
-    assert re.search(r"BGEN +first bytes +no +- +bgen +`plink2", "\n".join(lines))
+    assert re.search(r"SPSS +first bytes +no +- +sav zsav +Conv", "\n".join(lines))
 
 
 def test_the_page_shows_those_that_are_not_read():

@@ -214,9 +214,3 @@ def test_the_smallest_cap_is_kept(tmp_path, n_samples, n_variants):
         given = ["ingest", file, tmp_path / "t.zarr", "--no-target", "--overwrite", "--memory-mb"]
         cap = int(error_of(*given, "30").rsplit("--memory-mb ", 1)[1].split(".")[0])
         assert peak_kb(*given, str(cap)) * 1024 <= cap * 10**6
-
-
-def test_bgen_is_named_with_what_converts_it(tmp_path):
-    (tmp_path / "t.bgen").write_bytes(b"\0" * 16 + b"bgen")
-    with pytest.raises(InputError, match=r"found BGEN\. `plink2 --bgen FILE ref-first"):
-        opened(tmp_path / "t.bgen")
