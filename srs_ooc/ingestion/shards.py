@@ -363,9 +363,8 @@ def _pieces(
                     roles = ingest_options.choose_roles(table, header, reading.options, **how)
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
-                    samples = tuple(path.absolute() for path in its_own.samples)
-                    at = {"first_feature": sum(sizes), "samples": samples}
-                    settled = replace(its_own, overwrite=False, **at)
+                    settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+                    settled = replace(settled, samples=tuple(map(Path.absolute, options.samples)))
                     made = folder.absolute() / f"{number:06}.zarr"
                     pieces.append((table.absolute(), made, settled))
                     sizes.append(roles.n_features)

@@ -13,12 +13,12 @@ import numpy as np
 from srs_ooc.base.arrays import Reals
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats.files import File
-from srs_ooc.ingestion.formats.genotypes import CALLED, annotations_of
+from srs_ooc.ingestion.formats.genotypes import CALLED, annotations_of, records_of
 from srs_ooc.ingestion.formats.vcf import VariantTable, in_steps
 
 _AGAIN = "Get the file again."
-_NAMES = {"ID_1": "FID", "ID_2": "IID", "ID": "IID", "sex": "SEX"}
-_STATUS = {"0": "control", "1": "case"}
+_NAMES = {b"ID_1": b"FID", b"ID_2": b"IID", b"ID": b"IID", b"sex": b"SEX"}
+_KINDS, _STATUS = {b"0", b"D", b"B", b"C", b"P"}, {b"0": "control", b"1": "case"}
 _FAR = 1e-4  # that probabilities may sum to more or less than 1
 
 
@@ -62,24 +62,23 @@ class BgenTable(VariantTable):
             if not has_ids:
                 raise self.wrong(f"ids of samples, or {path.name}", "none", "Put that beside it.")
             return {"id": ids}
-        lines = [one for line in formats.lines_of(path, "a sample") if (one := line.split())]
-        (names, kinds), rows = [*lines, [], []][:2], lines[2:]
-        is_whole = 0 < len(rows) == len(ids) and {*kinds} <= {*"0DBCP"}
+        with path.open("rb") as file:
+            names = [_NAMES.get(name, name) for name in file.readline().split()]
+        kinds, *rows = [*records_of(path, names)][1:] or [{}]
         remedy = f"Put the {path.name} of these samples beside it."
-        if not is_whole or {len(one) for one in (kinds, *rows)} != {len(names)}:
+        if b"IID" not in kinds or not {*kinds.values()} <= _KINDS or len(rows) != len(ids):
             expected = f"in {path.name} names, kinds (0, D, B, C or P) and {len(ids):,} samples"
-            raise self.wrong(expected, f"{len(rows):,}, or lines of another length", remedy)
-        names = [_NAMES.get(name, name) for name in names]
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        iids = columns.setdefault("IID", columns[names[0]])
-        pairs = zip(ids, columns.get("FID", iids), iids, strict=True)
+            raise self.wrong(expected, f"{len(rows):,}, or other kinds", remedy)
+        called = {kind: _STATUS if kind == b"B" else {} for kind in _KINDS}
+        columns = {
+            name.decode(): [called[kind].get(one[name], one[name].decode()) for one in rows]
+            for name, kind in kinds.items()
+        }
+        pairs = zip(ids, columns.get("FID", columns["IID"]), columns["IID"], strict=True)
         if has_ids and any(one not in (fid, iid, f"{fid}_{iid}") for one, fid, iid in pairs):
             raise self.wrong(f"the ids of {path.name}, in its order", "others", remedy)
-        phenotypes = [name for name, kind in zip(names, kinds, strict=True) if kind in "BP"]
-        for name in (name for name, kind in zip(names, kinds, strict=True) if kind == "B"):
-            columns[name] = [_STATUS.get(cell, cell) for cell in columns[name]]
-        if len(phenotypes) == 1:
-            self.default_target = CALLED.get(phenotypes[0], phenotypes[0])
+        if len(found := [name.decode() for name, kind in kinds.items() if kind in b"BP"]) == 1:
+            self.default_target = CALLED.get(found[0], found[0])
         return annotations_of(columns)
 
     def variants(self, n_samples: int) -> Iterator[list[str]]:

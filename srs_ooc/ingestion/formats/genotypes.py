@@ -28,8 +28,9 @@ _BIM, _FAM = b"CHROM ID CM POS ALT REF".split(), b"FID IID PAT MAT SEX PHENO1".s
 _NEEDED = {b"CHROM", b"ID", b"POS", b"ALT", b"REF", b"IID"}
 CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
 """What columns of PLINK's files of samples are called here."""
+STATUS = {"1": "control", "2": "case"}
+"""What a phenotype is called where it holds nothing else."""
 _SEXES = {"1": "male", "2": "female", "M": "male", "F": "female"}
-_STATUS = {"1": "control", "2": "case"}
 _UNKNOWN = {"0", "-9", "NA", "na", "nan"}
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 """The first columns of a ``.raw`` file, which is a text table."""
@@ -65,7 +66,7 @@ class BedTable(Table):
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
-            lambda: map(_by_place, _records_of(variants, _BIM)),
+            lambda: map(_by_place, records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
@@ -111,7 +112,7 @@ class PgenTable(BedTable):
                 f"{self._path}: expected the {n_variants:,} variants of {variants.name}, found "
                 f"{found:,}. Get the three files again, as they belong together."
             )
-        for one in _records_of(variants, _BIM):
+        for one in records_of(variants, _BIM):
             if b"," in one[b"ALT"]:
                 raise InputError(
                     f"{self._path}: expected variants of two alleles, found {_by_place(one)!r:.80}"
@@ -220,7 +221,7 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
                 )
 
 
-def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
+def records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
     """Yield the fields of each line by name."""
     return (dict(zip(*both, strict=True)) for both in _fields_of(path, names))
 
@@ -238,7 +239,7 @@ def _by_place(one: dict[bytes, bytes]) -> str:
 def _annotations(path: Path) -> dict[str, list[str | None]]:
     """Return what a ``.fam`` or ``.psam`` file says of samples."""
     columns: dict[str, list[str]] = {}
-    for one in _records_of(path, _FAM):
+    for one in records_of(path, _FAM):
         for name, cell in one.items():
             columns.setdefault(_text(name), []).append(_text(cell))
     return annotations_of(columns)
@@ -250,8 +251,8 @@ def annotations_of(columns: Mapping[str, list[str]]) -> dict[str, list[str | Non
     def known(name: str, cells: list[str]) -> list[str | None]:
         if name == "SEX":
             return [_SEXES.get(cell) for cell in cells]
-        if name == "PHENO1" and set(cells) <= _STATUS.keys() | _UNKNOWN:
-            return [_STATUS.get(cell) for cell in cells]
+        if name == "PHENO1" and set(cells) <= STATUS.keys() | _UNKNOWN:
+            return [STATUS.get(cell) for cell in cells]
         unknown = () if name in ("FID", "IID", "PAT", "MAT") else _UNKNOWN - {"0"}
         return [None if cell in unknown else cell for cell in cells]
 

@@ -19,6 +19,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.files import File
+from srs_ooc.ingestion.sources import beginnings_of
 
 _BLOCKS = b"\x1f\x8b\x08\x04"
 _END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -140,6 +141,9 @@ class VcfTable(VariantTable):
         self._field = file.inner or "GT"
         self.dtype = np.dtype(np.float32 if self._field == "DS" else np.int8)
         self.format = f"vcf, dosages of REF by {self._field}"
+        if (packing := beginnings_of(self._path)[0]) not in ("", "gz"):
+            how = formats.PACKED[packing]
+            raise self.wrong("VCF", how, f"Unpack it: `{how} -dc FILE > NEW`.")
         with suppress(AttributeError, OSError):  # what is wrong with a file is said here
             ctypes.CDLL(self.library.cyvcf2.__file__).hts_set_log_level(0)
         self._check_end()

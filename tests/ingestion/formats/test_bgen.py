@@ -155,7 +155,7 @@ def test_a_sample_file_says_what_samples_are(tmp_path):
     said = srs_ooc("ingest", f"{path}::ref-last", store, *given).stdout
     assert "5 rows x 7 features" in said
     found = open_store(store)
-    assert (found.manifest.classes, list(found.row_ids)) == (["case", "control"], SAMPLES[:5])
+    assert (found.manifest.classes, list(found.row_ids)) == (("case", "control"), SAMPLES[:5])
     (tmp_path / "t.sample").unlink()
     (tmp_path / "people.txt").write_text(
         "FID IID y\n" + "".join(f"0 {s} {s[1]}\n" for s in SAMPLES)
@@ -168,8 +168,8 @@ def test_a_sample_file_says_what_samples_are(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("0 s6 0.166667 2\n", "", "and 6 samples, found 5, or lines of"),
-        ("0 s6 0.166667 2", "0 s6 2", "and 6 samples, found 6, or lines of another length"),
+        ("0 s6 0.166667 2\n", "", "and 6 samples, found 5, or other kinds"),
+        ("0 s6 0.166667 2", "0 s6 2", "t.sample, line 8: expected 4 fields, found 3"),
         ("0 0 0 D\n", "", "kinds .0, D, B, C or P. and 6 samples, found 5"),
         (
             "s6",

@@ -1,7 +1,10 @@
 """VCF and BCF are read as PLINK 2 exports them: what it wrote for these files stands here."""
 
+import bz2
 import gzip
+import lzma
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -176,6 +179,39 @@ def test_a_file_that_is_cut_is_refused(tmp_path, name):
     path.write_bytes(data[:300] + b"\0" * 9 + data[309:])
     with pytest.raises(InputError, match="Get the file again"):
         read(path)
+
+
+def test_a_file_packed_otherwise_is_refused_with_what_unpacks_it(tmp_path):
+    path = written(tmp_path, CALLS)
+    for name, pack, how in (("t.vcf.xz", lzma.compress, "xz"), ("t.bz2", bz2.compress, "bzip2")):
+        (tmp_path / name).write_bytes(pack(path.read_bytes()))
+        expected = rf"{name}: expected VCF, found {how}. Unpack it: `{how} -dc FILE > NEW`"
+        with pytest.raises(InputError, match=expected):
+            opened(tmp_path / name)
+
+
+def test_chromosomes_are_pieces_of_one_table(tmp_path):
+    lines = CALLS.strip().splitlines()
+    whole, one, other = (
+        written(tmp_path, "\n".join(some), name)
+        for name, some in (("w.vcf", lines), ("a.vcf", lines[:9]), ("b.vcf", lines[9:]))
+    )
+    people = tmp_path / "people.csv"
+    people.write_text(
+        "who,ill\n" + "".join(f"s{i},{'' if i == 3 else i % 2}\n" for i in range(1, 8))
+    )
+    given = ["--samples", people, "--id", "who", "--target", "ill", "--memory-mb", "110"]
+    for made, tables in (("w.zarr", [whole]), ("p.zarr", [one, other])):
+        assert "5 rows x 12 features" in srs_ooc("ingest", *tables, tmp_path / made, *given).stdout
+    first, second = (open_store(tmp_path / name).manifest for name in ("w.zarr", "p.zarr"))
+    assert first.checksums == second.checksums
+    for samples in (SAMPLES[::-1], [*SAMPLES[:5], "s7"]):
+        other = written(tmp_path, "\n".join(lines[9:]), "b.vcf", samples)
+        said = error_of("ingest", one, other, tmp_path / "q.zarr", *given)
+        assert f"{other}: expected the row ids of {one}, found others. All pieces have the" in said
+        shutil.rmtree(tmp_path / "q.zarr.pieces")
+    said = error_of("ingest", one, other, tmp_path / "q.zarr", *given, "--sample-features", "x")
+    assert "--sample-features" in said
 
 
 def test_files_without_samples_or_a_header_are_refused(tmp_path, capfd):
