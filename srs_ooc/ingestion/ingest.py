@@ -346,8 +346,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
     ids = list(store.row_ids)
-    mark = "_" if "features as rows" in str(store.manifest.source.get("format")) else ":"
-    known = tables.read_samples(options, ids, f"{store.place}: expected row ids", mark)
+    known = tables.read_samples(options, ids, f"{store.place}: expected row ids")
     gone = (), [next(iter(options.text.missing or ("",)))] * len(asked)
     inferred, of_plink = tables.unmatched(options, known, ids), is_plink(store.manifest.source)
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():

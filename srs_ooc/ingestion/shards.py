@@ -29,7 +29,10 @@ from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.feature_rows import sample_columns
 from srs_ooc.ingestion.formats import split_texts
+from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
@@ -376,6 +379,7 @@ def _pieces(
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+                    settled = replace(settled, samples=tuple(map(Path.absolute, options.samples)))
                     made = folder.absolute() / f"{number:06}.zarr"
                     pieces.append((table.absolute(), made, settled))
                     sizes.append(roles.n_features)
@@ -422,11 +426,14 @@ def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> N
 
 
 def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
-    """Return options without the columns that a piece has not."""
+    """Return options without the columns that neither a piece nor a table of samples has."""
+    if options.samples and opener_of(table) is None:
+        return options  # a line is a feature: it has no columns
     named, kinds = {name for _, name in options.columns()} | _chosen(options), options.kinds.given
     bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds(), no_target=True)
+    bare = replace(bare, samples=(), text=TextForm() if options.samples else options.text)
     with _read(table, replace(bare, censored=False), folder) as (header, reading):
-        beside = reading.annotations
+        beside = {*reading.annotations, *(sample_columns(options) if options.samples else ())}
         absent = {name for name in named if name not in beside and header.find(name) is None}
     own, several = options.without_columns(absent), (options.strata, options.covariates)
     if options.censored and None in (own.target, own.event):  # a column without the other
@@ -556,9 +563,7 @@ def ingest_pieces(
 _ALONE = {
     "aggregate": "Leave it out.",
     "link": "Leave the option out.",
-    "samples": "Columns of the rows may stand in the first piece; where each line is a feature, "
-    "join them under one header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc "
-    "ingest - STORE",
+    "sample_features": "Leave it out.",
     "kinds": "Name kinds by --kind NAME=KIND, or give one table.",
 }
 """Options that go with one table, and what to do where there are pieces."""
@@ -632,8 +637,8 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
     files_of = [(table, place_in(table)[0]) for table in tables]
     for table in tables:
         stem = table.absolute()
-        beside = (stem.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam"))
-        files_of += [(path, path) for path in beside if path.is_file()]
+        beside = (stem.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam", ".sample"))
+        files_of += [(path, path) for path in (*beside, *options.samples) if path.is_file()]
     stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     plain = repr(replace(options, overwrite=False, threads=None, memory_mb=0))

@@ -23,7 +23,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Items, Names, Table
-from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
+from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
@@ -104,9 +104,10 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         text = settle_source(path, work.scratch)
         if not options.samples:
             return TextReading(text, options, work)
-        from srs_ooc.ingestion.feature_rows import open_feature_rows
+        from srs_ooc.ingestion.feature_rows import RawReading, begins_as, open_feature_rows
 
-        return open_feature_rows(text, options, work)
+        is_raw = begins_as(RAW, text.path)
+        return (RawReading if is_raw else open_feature_rows)(text, options, work)
     if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
     place, inner = place_in(path)

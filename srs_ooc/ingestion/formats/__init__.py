@@ -410,7 +410,8 @@ _PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
 _R = rb"RD[XAB][23]\n|(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
 _BINARY = rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]"
-_PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+"""What packs a file, by the suffix that its name then has."""
 _PACKED_NAME = re.compile(r"(.*)\.b?(gz|xz|bz2|zst)", re.IGNORECASE)
 
 
@@ -443,7 +444,6 @@ _SHEET = "Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 _TABLE = "Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`."
 _TORCH = "Save a matrix, in Python: `numpy.save('NEW.npy', torch.load('FILE'))`."
 _CUT = "Ingest what follows with --orient features: `grep -v '^#' FILE | cut -f 1,7- > NEW.tsv`."
-_BGEN = "`plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (PLINK's: ref-last)."
 _PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs');
  d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
  d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
@@ -540,7 +540,7 @@ class Format:
         """
         expected, found, remedy = "a kind of file that is read", self.name, self.remedy
         if packing and self.magic:
-            how = _PACKED[packing]
+            how = PACKED[packing]
             expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
         elif self.reader:
             return
@@ -554,7 +554,7 @@ class Format:
         if self.named and kinds and self not in kinds:
             said.append(f"{kinds[0].name}, but it is {self.name}")
         if (named := packed.lower()) != packing and self.reader:
-            how = [f"packed by {_PACKED[one]}" if one else "not packed" for one in (named, packing)]
+            how = [f"packed by {PACKED[one]}" if one else "not packed" for one in (named, packing)]
             said.append(f"a file {how[0]}, but it is {how[1]}")
         return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
 
@@ -574,6 +574,7 @@ FORMATS = (
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib", named="pgen"),
     Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
     Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
+    Format("BGEN", "bgen:BgenTable", b".{16}bgen", also="path", needs="bgen", named="bgen"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
     Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
     Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
@@ -588,7 +589,6 @@ FORMATS = (
     Format("Stata", "", rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0", named="dta", remedy=_STATA),
     Format("SAS", "", rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf", named="sas7bdat", remedy=_SAS),
     Format("SAS transport", "", rb"HEADER RECORD\*{7}LIB", named="xpt", remedy=_XPT),
-    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_BGEN),
     Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
     Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
@@ -607,6 +607,7 @@ FORMATS = (
 """Each kind of file that is known, read or not; the first that fits is what a file is."""
 
 REMEDIES = {
+    "bgen": "Run `pip install 'srs-ooc[bgen]'`, or `plink2 --bgen FILE ref-first --make-pgen`.",
     "cyvcf2": "Run `pip install 'srs-ooc[vcf]'`, or `plink2 --vcf FILE --make-pgen`.",
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
     "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",

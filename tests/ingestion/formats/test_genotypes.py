@@ -393,7 +393,7 @@ def test_minus_nine_as_the_phenotype_of_a_raw_file_is_missing(tmp_path, capsys):
     said = said_of(capsys, tmp_path / "g.raw", tmp_path / "g.zarr", *options)
     assert "7 rows with -9 as 'PHENOTYPE': missing, as PLINK has it" in said
     assert "8 rows with 0 as 'FID', which is none: each stands alone" in said
-    assert Store.open(tmp_path / "g.zarr").manifest.classes == ("1", "2")
+    assert Store.open(tmp_path / "g.zarr").manifest.classes == ("case", "control")
     (tmp_path / "g.csv").write_text(header.replace("MAT ", "Mat ") + "\n".join(rows) + "\n")
     said = said_of(capsys, tmp_path / "g.csv", tmp_path / "g.zarr", *options)
     assert "as PLINK has it" not in said
