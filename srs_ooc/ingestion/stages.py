@@ -158,7 +158,8 @@ def _with_samples(
 
     own, known = options.row_ids, table.annotations
     names = list(table.names or ()) if own and own not in known else []
-    if (own and own not in {*names, *known}) or options.sample_features:
+    is_own = own and (table.default_ids or own not in {*names, *known})
+    if is_own or options.sample_features:
         raise UsageError(
             f"{path}: expected no --row-ids or --sample-features beside --samples: row ids are the "
             "file's own, features too. Leave the option out."

@@ -595,3 +595,68 @@ def test_names_that_repeat_are_refused_or_numbered(tmp_path, capsys, make):
         names = list(open_store(tmp_path / "t.zarr").names)
         assert len({*names}) == N_COLUMNS
         assert names[2:] == NAMES[2:] or make is plain_hdf5  # f0, f1, ..., as is said
+
+
+MORE = (loom, gctx, biom, ten_x, ten_x_2, zarr, bed, npy, biom_json, mtx)
+"""Formats whose names are those of the matrix; others say f0, f1, ... of names that do not fit."""
+
+
+@pytest.mark.parametrize("make", MORE, ids=lambda one: one.__name__)
+def test_a_name_more_than_there_are_columns_is_refused(tmp_path, capsys, make):
+    path, how = made(make, tmp_path, names=[*NAMES, "more"])
+    named = ("--names", tmp_path / "names.txt", "--no-target")
+    refused(capsys, tmp_path, path, how or (), *(named if make is npy else ROLES))
+
+
+@pytest.mark.parametrize(
+    ("make", "old", "new"),
+    [
+        *((make, "\ts15\n", "\n") for make in (features_csv, gzipped, biom_tsv, gct, geo, vcf)),
+        (csv_file, ",site\n", "\n"),
+        (raw, " g8_A", ""),
+        (traw, "\t0_s15", ""),
+        (gct, "9\t16\t0\t4", "9\t17\t0\t4"),
+        (gct, "9\t16\t0\t4", "8\t16\t0\t4"),
+        (gct, "9\t16\t0\t4", "1000000\t1000000\t0\t4"),
+        (gct, "9\t16\t0\t4", "9\t16\t0\t3"),
+        (biom_json, "[9, 16]", "[9, 15]"),
+        (biom_json, "[9, 16]", "[1000000, 1000000]"),
+        (mtx, "9 16 ", "1000000 1000000 "),
+        (mtx, "9 16 ", "9 15 "),
+        (svmlight, " 2:", " 1000000000000:"),
+        (arff, "@attribute site {north,south}\n", ""),
+    ],
+)
+def test_counts_that_contradict_what_is_there_are_refused(tmp_path, capsys, make, old, new):
+    path, how = made(make, tmp_path)
+    file = path / "matrix.mtx.gz" if path.is_dir() else path
+    is_packed = file.suffix == ".gz"
+    text = (gzip.decompress(file.read_bytes()) if is_packed else file.read_bytes()).decode()
+    assert old in text
+    text = text[: text.rindex(old)] + new + text[text.rindex(old) + len(old) :]
+    file.write_bytes(gzip.compress(text.encode()) if is_packed else text.encode())
+    refused(capsys, tmp_path, path, how or (), *(ROLES if how else ["--ignore", ""]))
+
+
+@pytest.mark.parametrize(
+    "make", [npy, zarr, plain_hdf5, h5ad, loom, gctx], ids=lambda m: m.__name__
+)
+def test_a_trillion_cells_that_are_promised_are_refused_in_time(tmp_path, capsys, make):
+    path, _ = made(make, tmp_path)
+    big, places = (10**6, 10**6), {h5ad: "X", loom: "matrix", gctx: "0/DATA/0/matrix"}
+    if make is npy:
+        with path.open("wb") as file:
+            header = {"descr": "<f8", "fortran_order": False, "shape": big}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(bytes(800))
+    elif make is zarr:
+        library = pytest.importorskip("zarr")
+        group = library.open_group(folder := tmp_path / "big.zarr", mode="w")
+        group.create_array("x", shape=big, chunks=(1000, 1000), dtype="f8")
+        path = folder
+    else:
+        with pytest.importorskip("h5py").File(path, "a") as file:
+            del file[places.get(make, "x")]
+            how = {"chunks": (1000, 1000), "dtype": "f4"}
+            file.create_dataset(places.get(make, "x"), big, **how)
+    refused(capsys, tmp_path, path, ("--no-target",), "--memory-mb", 4000)
