@@ -145,7 +145,8 @@ def _with_samples(
 ) -> tuple[IngestOptions, SideColumns]:
     """Take the columns that options name from a sample table, by the row ids of the file.
 
-    Those that it lacks may be of the file.
+    These may be a column of it, such as the index that pandas saved. Columns that the sample table
+    lacks may be of the file.
 
     Raises
     ------
@@ -156,33 +157,44 @@ def _with_samples(
     """
     from srs_ooc.ingestion import feature_rows
 
-    if options.row_ids or options.sample_features:
+    own, known = options.row_ids, table.annotations
+    names = list(table.names or ()) if own and own not in known else []
+    is_own = own and (table.default_ids or own not in {*names, *known})
+    if is_own or options.sample_features:
         raise UsageError(
             f"{path}: expected no --row-ids or --sample-features beside --samples: row ids are the "
             "file's own, features too. Leave the option out."
         )
-    if (ids_name := table.default_ids) is None:
+    if (ids_name := own or table.default_ids) is None:
         raise InputError(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
     in_table = feature_rows.sample_columns(options)
-    in_file = [name for name in table.annotations if name not in in_table]
-    asked, items = options.without_columns(in_file), table.annotations[ids_name]
+    in_file = [name for name in known if name not in in_table]
+    if names:  # a column of it, which is no feature then, nor are those of the sample table
+        blocks = table.items(names.index(ids_name))
+        items: Sequence[Any] = [text_of(one) for block in blocks for one in block]
+        left_out = (*options.ignore, ids_name, *({*names} & {*in_table}))
+        options = replace(options, ignore=left_out)
+    else:
+        items = known[ids_name]
+    asked = replace(options, row_ids=None).without_columns(in_file)
     if table.held is not None:
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*table.held, lease)
         memory_of(table, options).check(path)
     ids = list(map(str, items))
-    known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
+    found = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(asked, known, ids)
+    inferred = side.inferred | feature_rows.unmatched(asked, found, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
-        cells: Any = [known[one][1][place] if one in known else None for one in ids]
+        cells: Any = [found[one][1][place] if one in found else None for one in ids]
         if is_plink({"format": table.format}):
             cells = in_role(options, (what, name), cells, ids, inferred)
         columns.setdefault(what, []).append((name, cells))
-    return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
+    options = replace(options, row_ids=None).without_columns(in_table)
+    return options, replace(side, columns=columns, inferred=inferred)
 
 
 def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
