@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -436,13 +436,14 @@ class CsvStream:
         *,
         row_names: bool = False,
     ) -> None:
-        self.source, self.form, self.n_fields = source, form, 0
+        self.source, self.n_fields = source, 0
         self._take_names = take_names
         self._rewind()
+        self.form = form_of(self.pieces, form)
         if row_names:
             take_names(texts_of([ROW_NAMES]))
         self._read_header()
-        if not form.header:
+        if not self.form.header:
             self._rewind()
             self.place = (1 + source.head[1], False)
             for block in bounded(f"f{i}" for i in range(self.n_fields)):
@@ -498,8 +499,27 @@ class CsvStream:
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from, for the manifest, once all of it is read."""
-        named = {"name": self.source.name, "format": f"csv{self.pieces.suffix}"}
+        kind = "arff" if self.pieces.arff else "csv"
+        named = {"name": self.source.name, "format": f"{kind}{self.pieces.suffix}"}
         return named | {"nbytes": self.pieces.n_read, "crc32": self.pieces.crc32}
+
+
+def form_of(pieces: PieceReader, form: TextForm) -> TextForm:
+    """Return how a file is written, of which ARFF says all but further missing texts.
+
+    Raises
+    ------
+    UsageError
+        If more is said of it.
+    """
+    if pieces.arff is None:
+        return form
+    if form not in (own := TextForm("comma", missing=form.missing), replace(own, separator=None)):
+        raise UsageError(
+            f"{pieces.source}: expected no --separator, --comment, --decimal or --no-header of "
+            "ARFF, which says it itself, found one of them. Leave it out."
+        )
+    return replace(own, missing=("?", *(one for one in form.missing or () if one != "?")))
 
 
 def check_utf8(texts: Texts, what: str) -> None:
@@ -671,6 +691,7 @@ def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
     """
     pieces = PieceReader(source)
     factor = {"": 1, ".gz": 1032}.get(pieces.suffix)
+    n_columns = min(n_columns, 3) if pieces.arff else n_columns  # {} and the end of a sparse row
     return None if factor is None else pieces.nbytes * factor // n_columns + 1
 
 

@@ -80,11 +80,12 @@ def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
     """Return what a file is taken for, and by what; no table: for text."""
     from srs_ooc.ingestion.formats.files import known_of
 
+    known, why, _ = known_of(*place_in(path))
     if table is None:
         what, names = ("feature", "column") if options.samples else ("row", "line")
         names = f"names: its first {names}" if options.text.header else "names: f0, f1, ..."
-        return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
-    known, why, _ = known_of(*place_in(path))
+        names, by = ("names: its own", f"by its {why}") if why else (names, "as it is nothing else")
+        return f"read as: {known.name}, {by}; a line holds a {what}; {names}"
     names = "f0, f1, ..." if table.names is None else "its own"
     ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
     said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"

@@ -109,7 +109,7 @@ def remark_on(path: Path) -> str:
 def format_of(path: Path, inner: str = "") -> Format | None:
     """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
     known = known_of(path, inner)[0]
-    return known if known.reader and known is not formats.TEXT else None
+    return known if known.reader not in ("", formats.TEXT.reader) else None
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -138,7 +138,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    if known.reader and known is not formats.TEXT and not (packing and known.magic):
+    if known.reader not in ("", formats.TEXT.reader) and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
