@@ -20,12 +20,13 @@ ROW_NBYTES, COLUMN_NBYTES = 4 * _LINE, 320
 """Memory of a row on its way, and more for each column: of its line, and of its values."""
 FREE, CATEGORIES, NUMBERS = 0, 3, 4
 """What an attribute is, as ``csv.TableReader`` says it; a date is what its values look like."""
-_VALUE = rb"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,'"{}%]+)\s*"""
+_VALUE = rb"""('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,'"{}%]+)\s*"""
 _CELL = re.compile(rb"\s*" + _VALUE + rb"(?:,(?!$)|$)")
 _ENTRY = re.compile(rb"\s*(\d+)\s+" + _VALUE + rb"(?:,(?!$)|$)")
-_TYPE = rb"(?:(numeric|real|integer|string|date)\b.*|\{(.*?),?\s*\}\s*(?:%.*)?)"
+_TYPE = rb"(?:(numeric|real|integer|string|date)\b.*|\{(.*)\}\s*(?:%.*)?)"
 _ATTRIBUTE = re.compile(rb"@attribute\s+" + _VALUE + _TYPE, re.IGNORECASE | re.DOTALL)
 _SPECIAL, _QUOTED = b"'\"{}% \t\r\v\f", re.compile(rb'[",\r\n]|^\s|\s$|^$')
+_KINDS = {b"": CATEGORIES, b"string": CATEGORIES, b"date": FREE}
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
@@ -90,16 +91,14 @@ class Arff:
         if not (found := _ATTRIBUTE.fullmatch(text)):
             kinds = "numeric, real, integer, string, date or {a, b}"
             self._refuse(f"@attribute, a name, and {kinds}", repr(text[:80])[1:])
-        name, kind, nominal = found.groups()
-        zero = b""  # none, of a text or a date
-        if kind and kind.lower() in (b"numeric", b"real", b"integer"):
-            self.kinds.append(NUMBERS)
-            zero = b"0"
-        else:
-            self.kinds.append(FREE if kind and kind.lower() == b"date" else CATEGORIES)
+        name, word, nominal = found.groups()
+        kind = _KINDS.get((word or b"").lower(), NUMBERS)
+        zero = b"0" * (kind == NUMBERS)  # none of a text or a date
+        self.kinds.append(kind)
         if nominal is not None:
             if nominal not in self._known:  # most have the same few
-                values = [self._value(one[1]) for one in self._found(_CELL, nominal.strip())]
+                declared = self._found(_CELL, nominal.strip().removesuffix(b","))
+                values = [self._value(one[1]) for one in declared]
                 self._known[nominal] = (values or [b"?"])[0], frozenset([*values, b"?"])
                 sizes = map(getsizeof, [nominal, values, self._known[nominal][1], *values])
                 self.held_nbytes += 300 + sum(sizes)
@@ -109,9 +108,9 @@ class Arff:
 
     def _row(self, text: bytes) -> bytes:
         plain, n = text.replace(b", ", b","), len(self._zeros)
-        if text.startswith(b"{"):
+        if text.startswith(b"{") and text.endswith(b"}"):
             cells, last = self._zeros.copy(), -1
-            for found in self._found(_ENTRY, text.removesuffix(b"}")[1:].strip()):
+            for found in self._found(_ENTRY, text[1:-1].strip()):
                 if not last < (at := int(found[1])) < n:
                     self._refuse(f"numbers of attributes that ascend, below {n}", str(at))
                 cells[at], last = self._value(found[2]), at

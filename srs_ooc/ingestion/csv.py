@@ -164,16 +164,15 @@ class TableReader:
         n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
         panel = anonymous_array((n_features, n_rows))
         self.set_panel(panel)
-        for n_fed in fed(stream, self):
+        for n_fed in fed(stream, self, most_nbytes=most_nbytes):
             self.take_texts(ROW_ID)
             take(self.take_texts(TARGET))
             self.take_lines()
             if self.panel_is_full:
                 self.set_panel(panel)
             n_body += n_fed
-            if n_body >= most_nbytes:
-                return self.native.texts_nbytes * 5 // 4
-        return self.native.texts_nbytes
+        nbytes: int = self.native.texts_nbytes
+        return nbytes * 5 // 4 if n_body >= most_nbytes else nbytes
 
     @property
     def panel_is_full(self) -> bool:
@@ -533,18 +532,23 @@ def check_utf8(texts: Texts, what: str) -> None:
         ) from None
 
 
-def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Iterator[int]:
-    """Feed all rows to a reader, until it finds a fault; yield the bytes fed after each piece.
+def fed(
+    stream: CsvStream, reader: TableReader, *, ahead: bool = False, most_nbytes: float = math.inf
+) -> Iterator[int]:
+    """Feed rows, of so many bytes or all, to a reader, until it finds a fault.
+
+    Yields the bytes fed after each piece.
 
     Who asks for the next piece must have taken the texts before, and must set the next panel
     where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
+    n_fed = 0
     for data, first in read_ahead(stream.body(), _N_AHEAD) if ahead else stream.body():
         start = first
         while True:
             stop = reader.feed(data, start)
             yield stop - start
-            if reader.native.problem is not None:
+            if reader.native.problem is not None or (n_fed := n_fed + stop - start) >= most_nbytes:
                 return
             start = stop
             if start >= len(data):
@@ -655,11 +659,9 @@ def has_index(source: SourceFile, form: TextForm, header: TextSpool) -> bool:
     if not _NO_NAME.fullmatch(header.get(0).decode()):
         return False
     stream, reader = _skim(source, form, len(header), 0)
-    cells, n_body = list[bytes](), 0
-    for n_fed in fed(stream, reader):
+    cells = list[bytes]()
+    for _ in fed(stream, reader, most_nbytes=SAMPLED_NBYTES):
         cells.extend(reader.take_texts(TARGET))
-        if (n_body := n_body + n_fed) >= SAMPLED_NBYTES:
-            break
     numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
     places = range(len(cells))
     return None in numbers or numbers in ([*places], [place + 1 for place in places])
@@ -671,11 +673,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
     The bytes are exact where the file is not compressed.
     """
     stream, reader = _skim(source, form, n_columns, None)
-    n_body = 0
-    for n_fed in fed(stream, reader):
-        n_body += n_fed
-        if n_body >= SAMPLED_NBYTES:
-            break
+    n_body = sum(fed(stream, reader, most_nbytes=SAMPLED_NBYTES))
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
     if not (n_cells := reader.native.n_rows * n_columns + reader.native.column):

@@ -22,7 +22,7 @@ from srs_ooc.base.arrays import Bytes
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.arff import Arff
-from srs_ooc.ingestion.formats import FORMATS, TEXT
+from srs_ooc.ingestion.formats import FORMATS, PACKED, TEXT
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
@@ -396,9 +396,8 @@ class PieceReader:
         except InputError:
             raise
         except Exception as error:  # each decoder has an error of its own
-            names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
             raise InputError(
-                f"{self.source}: expected {names[kind]}-compressed text, found damage after "
+                f"{self.source}: expected {PACKED[kind]}-compressed text, found damage after "
                 f"{self.n_read} bytes ({error}). Get the file again."
             ) from error
 

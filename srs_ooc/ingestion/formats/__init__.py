@@ -403,7 +403,7 @@ _PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
 _R = rb"RD[XAB][23]\n|(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
 _BINARY = rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]"
-_PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
 _PACKED_NAME = re.compile(r"(.*)\.b?(gz|xz|bz2|zst)", re.IGNORECASE)
 
 
@@ -530,7 +530,7 @@ class Format:
         """
         expected, found, remedy = "a kind of file that is read", self.name, self.remedy
         if packing and self.magic:
-            how = _PACKED[packing]
+            how = PACKED[packing]
             expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
         elif self.reader:
             return
@@ -544,7 +544,7 @@ class Format:
         if self.named and kinds and self not in kinds:
             said.append(f"{kinds[0].name}, but it is {self.name}")
         if (named := packed.lower()) != packing and self.reader:
-            how = [f"packed by {_PACKED[one]}" if one else "not packed" for one in (named, packing)]
+            how = [f"packed by {PACKED[one]}" if one else "not packed" for one in (named, packing)]
             said.append(f"a file {how[0]}, but it is {how[1]}")
         return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
 

@@ -272,24 +272,14 @@ def open_npz(file: File) -> Table:
             return Items(shapes[key][0], lambda some: read()[some])
 
         table = NpyTable(file, unpacked(main))
-        n_rows, n_columns = table.shape
-        beside = [one for one in keys if one != main]
-        if "names" in beside and shapes["names"] == (n_columns,):
-            beside.remove("names")
-            table.names = items("names")
-        rows = {one: items(one) for one in beside if shapes[one] == (n_rows,)}
-    table.annotations, table.default_ids = rows, "ids" if "ids" in rows else None
-    table.default_target = "y" if "y" in rows else None
+        in_memory.take_beside(table, {one: shapes[one] for one in keys if one != main}, items)
     return table
 
 
 def _shape_in(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
     """Return the shape of an array, and that of a single number for what is none."""
     with suppress(*in_memory.BAD_HEADER, *_BAD_ARCHIVE), archive.open(entry) as file:
-        is_first = np.lib.format.read_magic(file) == (1, 0)
-        form = np.lib.format
-        read = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
-        return tuple(map(int, read(file)[0]))
+        return tuple(map(int, in_memory.HEADERS[np.lib.format.read_magic(file)](file)[0]))
     return ()
 
 
@@ -420,16 +410,12 @@ class SvmlightTable(in_memory.SparseTable):
 
 
 def _lines(pieces: PieceReader) -> Iterator[bytes]:
-    rest: list[Any] = []
+    rest = b""
     for piece in pieces.pieces():
-        head, mark, tail = piece.rpartition(b"\n")
-        if not mark:
-            rest.append(piece)
-            continue
-        yield from b"".join([*rest, head]).split(b"\n")
-        rest = [tail]
-    if last := b"".join(rest):
-        yield last
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 # Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow; first the size

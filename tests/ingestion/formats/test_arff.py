@@ -139,6 +139,7 @@ def test_the_same_table_as_csv_dense_and_sparse_makes_equal_stores(tmp_path):
         ("1,x,'?',1,?", "expected ? without quotes, for a missing value, found it in quotes"),
         ("1,x,'\\u0041',1,?", "before a mark, found '\\\\u'"),
         ("{0 1, 2 a}", "expected a value, or ?, of attribute 4, counted from 0, found nothing"),
+        ("{2 a, 4 ?", "in quotes if with spaces, quotes or %; no weights, found '{2 a, 4 ?'"),
         ("{2 a, 1 x, 4 ?}", "numbers of attributes that ascend, below 5, found 1"),
         ("{2 a, 2 b, 4 ?}", "numbers of attributes that ascend, below 5, found 2"),
         ("{2 a, 4 ?, 5 1}", "numbers of attributes that ascend, below 5, found 5"),
