@@ -622,10 +622,7 @@ class FrameTable(Table):
         self.names, self._kinds = list(map(str, names)), list(kinds)
         called = {kind: str(kind).lower() for kind in set(self._kinds)}
         plain = {kind: name.removesuffix("[pyarrow]") for kind, name in called.items()}
-        is_text = {
-            kind: name.startswith(_TEXT) and not name.startswith("struct")
-            for kind, name in called.items()
-        }
+        is_text = {kind: _TEXT.match(name) is not None for kind, name in called.items()}
         self.text_columns = np.array([is_text[kind] for kind in self._kinds], np.bool_)
         narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
         self.narrow = np.array([kind in narrow for kind in self._kinds], np.bool_)
@@ -692,7 +689,7 @@ def _refuse_mixed(column: Any, what: str) -> None:
 
 _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
 _DECLARED = ("category", "categorical", "enum", "dictionary")
-_TEXT = ("object", "string", "large_string", "str", *_DECLARED)
+_TEXT = re.compile(rf"object|(large_)?str(?!uct)|{'|'.join(_DECLARED)}")
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
