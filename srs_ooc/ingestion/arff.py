@@ -20,14 +20,15 @@ ROW_NBYTES, COLUMN_NBYTES = 4 * _LINE, 320
 """Memory of a row on its way, and more for each column: of its line, and of its values."""
 FREE, CATEGORIES, NUMBERS = 0, 3, 4
 """What an attribute is, as ``csv.TableReader`` says it; a date is what its values look like."""
-_VALUE = rb"""('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,'"{}%]+)\s*"""
+_ESCAPED, _ESCAPES = rb"\\([\W_ntr])", {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+_QUOTES = rb"""'[^'\\]*(?:\\[\W_ntr][^'\\]*)*'|"[^"\\]*(?:\\[\W_ntr][^"\\]*)*\""""
+_VALUE = rb"(" + _QUOTES + rb"""|[^\s,'"{}%]+)\s*"""
 _CELL = re.compile(rb"\s*" + _VALUE + rb"(?:,(?!$)|$)")
 _ENTRY = re.compile(rb"\s*(\d+)\s+" + _VALUE + rb"(?:,(?!$)|$)")
 _TYPE = rb"(?:(numeric|real|integer|string|date)\b.*|\{(.*)\}\s*(?:%.*)?)"
 _ATTRIBUTE = re.compile(rb"@attribute\s+" + _VALUE + _TYPE, re.IGNORECASE | re.DOTALL)
 _SPECIAL, _QUOTED = b"'\"{}% \t\r\v\f", re.compile(rb'[",\r\n]|^\s|\s$|^$')
 _KINDS = {b"": CATEGORIES, b"string": CATEGORIES, b"date": FREE}
-_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 class Arff:
@@ -134,7 +135,7 @@ class Arff:
         while at < len(text):
             if not (found := form.match(text, at)):
                 expected = (
-                    "values between commas, in quotes if with spaces, quotes or %; no weights"
+                    "values between commas, if with spaces, quotes or % in quotes, no weights"
                 )
                 self._refuse(expected, repr(text[at : at + 40])[1:])
             yield found
@@ -144,15 +145,10 @@ class Arff:
         """Return a value as CSV has it."""
         if given[0] not in b"'\"":
             return given
-        text = re.sub(rb"\\(.)", self._escaped, given[1:-1])
+        text = re.sub(_ESCAPED, lambda one: _ESCAPES.get(one[1], one[1]), given[1:-1])
         if text == b"?":
             self._refuse("? without quotes, for a missing value", "it in quotes")
         return b'"' + text.replace(b'"', b'""') + b'"' if _QUOTED.search(text) else text
-
-    def _escaped(self, found: re.Match[bytes]) -> bytes:
-        if found[1].isalnum() and found[1] not in _ESCAPES:
-            self._refuse(r"\n, \t, \r, or \ before a mark", repr(found[0])[1:])
-        return _ESCAPES.get(found[1], found[1])
 
     def _refuse(self, expected: str, found: str) -> NoReturn:
         what = f"{self._what}, line {self._line}"
