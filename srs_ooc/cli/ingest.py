@@ -70,9 +70,10 @@ def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> No
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
     has_none, more = inferred.get("target") == NO_TARGET, inferred.get("rows_without_covariates", 0)
     n_without, one_of = manifest.n_dropped_rows - more, inferred.get("aggregate", {})
+    without = NO_TARGET if manifest.row_id_name is None else "none"
     lines = [
         f"{store}: {manifest.n_rows} rows x {manifest.n_features} features",
-        f"target: {NO_TARGET}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
+        f"target: {without}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
         manifest.classes and is_here and f"rows of each class: {_class_counts(manifest)}",
         "task" in inferred and f"task: {inferred['task']}, as found",
         *(

@@ -418,10 +418,11 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
 
 def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    rest = ""
+    decoder, reader, rest = codecs.getincrementaldecoder("utf-8")(), PieceReader(source), ""
+    if reader.arff is not None:
+        raise InputError(f"{source}: expected CSV, found ARFF. Write the table as CSV.")
     try:
-        for piece in chain(PieceReader(source).pieces(), [b""]):
+        for piece in chain(reader.pieces(), [b""]):
             *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > LONGEST_LINE:
                 raise InputError(

@@ -16,11 +16,11 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from srs_ooc.base.arrays import Bools, Bytes, Indices, Integers, Reals
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
+from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS, TRAW, cells_of_raw, in_role
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
@@ -169,14 +169,22 @@ class TextReading(Reading):
         self.source, self.options, self.side = source, options, SideColumns()
         self._work = work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
+        self._declared_nbytes = 0
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns."""
-        self._header, text, inferred = header, self.options.text, {}
+        self._header, inferred, pieces = header, {}, PieceReader(self.source)
+        text = text_tables.form_of(pieces, self.options.text)
+        self.options = replace(self.options, text=text)
         self._look_at(1)
         has_names = text_tables.has_row_names(self.source, text, self._look_at)
         self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
         self._stream = self._open(self.source, take_names=header.append)
+        self._declared = np.broadcast_to(np.uint8(text_tables.UNKNOWN), self._stream.n_fields)
+        if (known := self._stream.pieces.arff) is not None:
+            self._declared = np.frombuffer(known.kinds, np.uint8)
+            self._declared_nbytes = known.held_nbytes
+            self._look_at(len(known.kinds))
         if has_names:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
@@ -221,14 +229,23 @@ class TextReading(Reading):
 
     def _look_at(self, n_columns: int) -> None:
         """Refuse a cap before a look at many columns, or before much is decompressed."""
-        nbytes = ingest_memory.COLUMN_NBYTES * n_columns, PieceReader(self.source).decoder_nbytes
-        if max(nbytes) > ingest_memory.LOOK_NBYTES:
-            self._memory(n_columns).check(self.source)
+        memory, nbytes = self._memory(n_columns), ingest_memory.COLUMN_NBYTES * n_columns
+        if nbytes + total_nbytes(memory.held) > ingest_memory.LOOK_NBYTES:
+            memory.check(self.source)
 
     def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
-        decoding = N_DECODERS * PieceReader(self.source).decoder_nbytes
-        held = (Lease(f"decompressing {self.source}", decoding),) if decoding else ()
-        return self.options.memory(n_columns, n_rows, held)
+        pieces = PieceReader(self.source)
+        held, decoding = list[Lease](), N_DECODERS * pieces.decoder_nbytes
+        if decoding:
+            held.append(Lease(f"decompressing {self.source}", decoding))
+        if pieces.arff is not None:
+            nbytes = (
+                arff.ROW_NBYTES
+                + arff.COLUMN_NBYTES * n_columns
+                + N_DECODERS * self._declared_nbytes
+            )
+            held.append(Lease("rows of ARFF, and what it declares", nbytes))
+        return self.options.memory(n_columns, n_rows, tuple(held))
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
@@ -255,7 +272,7 @@ class TextReading(Reading):
         rows, source = RowColumns(self._work.scratch), self.source
         if text_nbytes > WHOLE_NBYTES:
             source = part_of(source, text_nbytes, n_rows, self._work.scratch)
-        spool = rows.open("target", self._header.get(roles.target or 0).decode())
+        spool = self._opened(rows, "target", roles.target or 0)
         self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=spool.append)
         yield f"looked at: {source}"
         if roles.target is not None:
@@ -268,9 +285,18 @@ class TextReading(Reading):
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
 
+    def _cells(self, forced: Bytes) -> Bytes:
+        """Return what cells of each column are: as is forced, or else as the file declares."""
+        cells = ingest_options.cells_of(forced)
+        return np.where(cells == text_tables.UNKNOWN, self._declared, cells)
+
+    def _opened(self, rows: RowColumns, what: str, column: int) -> TextSpool:
+        is_declared = self._declared[column] == text_tables.CATEGORIES
+        return rows.open(what, self._header.get(column).decode(), [] if is_declared else None)
+
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        cells = ingest_options.cells_of(self.options.kinds.settle(self.source, self._header))
+        cells = self._cells(self.options.kinds.settle(self.source, self._header))
         slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -302,7 +328,7 @@ class TextReading(Reading):
         reader = text_tables.TableReader(
             slots,
             stream,
-            kinds=ingest_options.cells_of(forced),
+            kinds=self._cells(forced),
             max_category_nbytes=memory.category_nbytes,
             staged_rows=memory.staged_rows,
         )
@@ -332,6 +358,7 @@ class TextReading(Reading):
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
+        forced = np.where(self._cells(forced) == text_tables.CATEGORIES, CATEGORICAL, forced)
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
@@ -354,8 +381,7 @@ class TextReading(Reading):
     ) -> Callable[[text_tables.TableReader], None]:
         """Return what takes the texts of the rows read."""
         spools = [
-            (slot, what, rows.open(what, self._header.get(column).decode()))
-            for what, column, slot in roles.texts()
+            (slot, what, self._opened(rows, what, column)) for what, column, slot in roles.texts()
         ]
         self._spools = [spool for _, _, spool in spools]
         own = ("row_ids", "IID") if self._is_raw else None
@@ -364,12 +390,17 @@ class TextReading(Reading):
         spools += [(first_slot, "row_ids", self._families)] * self._is_raw
         slots = {slot for slot, *_ in spools}
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
+        form, declared = self.options.text, [self._declared[one] for _, one, _ in roles.texts()]
 
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             taken = {slot: reader.take_texts(slot) for slot in slots}
-            for slot, what, spool in spools:
+            for (slot, what, spool), kind in zip(spools, declared, strict=True):
                 texts = taken[slot]
+                for row, text in enumerate(texts if kind == text_tables.ONLY_NUMBERS else ()):
+                    if not form.is_missing(text) and form.number(text) is None:
+                        column = f"{self.where(len(spool) + row)}: column {spool.label!r}"
+                        raise InputError(text_tables.explain("not_a_number", text, column, form))
                 if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:

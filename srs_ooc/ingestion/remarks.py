@@ -108,7 +108,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
 def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
     """Say that some labels stand for missing values, and what to do with such a table then."""
     kind = str(store.manifest.source.get("format", "csv"))
-    if kind.startswith("csv"):
+    if kind.startswith(("csv", "arff")):
         return said_of_missing(labels, known)
     numbers = [number for one in labels if (number := parse_decimal(one.encode())) is not None]
     in_pandas = f"`frame.replace({[*numbers, *labels]}, float('nan'))` in pandas"

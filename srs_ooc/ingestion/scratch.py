@@ -164,12 +164,7 @@ class TextSpool:
         """
         hashes = self._hashes[:]
         hashes.sort()
-        repeated = [
-            hashes[start + 1 : stop + 1][hashes[start + 1 : stop + 1] == hashes[start:stop]][:1000]
-            for start in range(0, len(hashes) - 1, BLOCK)
-            for stop in [min(start + BLOCK, len(hashes) - 1)]
-        ]
-        suspects = np.unique(np.concatenate(repeated))[:1000] if repeated else hashes[:0]
+        suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]][:100_000])[:1000]
         del hashes
         pairs: list[tuple[int, int]] = []
         first: dict[bytes, int] = {}

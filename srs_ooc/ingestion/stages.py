@@ -22,7 +22,7 @@ from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
-from srs_ooc.ingestion.formats import Items, Names, Table
+from srs_ooc.ingestion.formats import Format, Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns
@@ -61,11 +61,13 @@ def open_reading(
         If options of text tables are given for another.
     """
     if isinstance(table, str | Path):
-        from srs_ooc.ingestion.formats.files import remark_on
+        from srs_ooc.ingestion.formats.files import known_of
 
         path = path_given(table, "the table")
-        reading = _open_file(path, options, side, work)
-        if remark := remark_on(path):
+        file, inner = place_in(path)
+        known = known_of(file, inner)
+        reading = _open_file(path, known, options, side, work)
+        if remark := known[0].belied(file.name, known[2]):
             reading.side.inferred["named"] = remark
         return reading
     _check_takes("the table", options, ())
@@ -76,25 +78,25 @@ def open_reading(
     return TableReading(opened, "the table", options, side, work, dict)
 
 
-def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
+def _read_as(known: Format, why: str, options: IngestOptions, table: Table | None) -> str:
     """Return what a file is taken for, and by what; no table: for text."""
-    from srs_ooc.ingestion.formats.files import known_of
-
     if table is None:
         what, names = ("feature", "column") if options.samples else ("row", "line")
         names = f"names: its first {names}" if options.text.header else "names: f0, f1, ..."
-        return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
-    known, why, _ = known_of(*place_in(path))
+        names, by = ("names: its own", f"by its {why}") if why else (names, "as it is nothing else")
+        return f"read as: {known.name}, {by}; a line holds a {what}; {names}"
     names = "f0, f1, ..." if table.names is None else "its own"
     ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
     said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"
     return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
-def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
+def _open_file(
+    path: Path, known: Any, options: IngestOptions, side: SideColumns, work: WorkFolder
+) -> Reading:
     from srs_ooc.ingestion.formats.files import opener_of
 
-    if (opener := opener_of(path, options.query)) is None:
+    if (opener := opener_of(path, options.query, known)) is None:
         if side:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
@@ -512,20 +514,22 @@ def forecast(
             "--dry-run: expected a table by itself, found --append-rows or --append-features. "
             "Leave it out: a cap that is too small is refused before the work."
         )
-    from srs_ooc.ingestion.formats.files import opener_of, remark_on
+    from srs_ooc.ingestion.formats.files import known_of, opener_of
 
     ingest_memory.load_libraries()
     side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
-        opener = opener_of(table, options.query)
+        file, inner = place_in(table)
+        known, why, packing = known_of(file, inner)
+        opener = opener_of(table, options.query, (known, why, packing))
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
-            yield _read_as(table, options, None)
+            yield _read_as(known, why, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
-            yield _read_as(table, options, opened)
+            yield _read_as(known, why, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
@@ -547,7 +551,7 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    if remark := remark_on(table):
+    if remark := known.belied(file.name, packing):
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"

@@ -399,6 +399,7 @@ _BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
 _VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
+_ARFF = rb"(?i)([ \t\r]*(%[^\n]*)?\n)*[ \t]*@relation\s"
 _BIOM = (
     rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix'
     rb'|"(rows|columns)"\s*:\s*\[\s*\{\s*"(id|metadata)"\s*:)'
@@ -467,7 +468,8 @@ class Format:
         Its name, in messages and documents.
     reader : str
         Where the class or function is that makes a :class:`Table` of a ``files.File``, as
-        ``module:name``, loaded once it is needed; empty where nothing reads it.
+        ``module:name``, loaded once it is needed; empty where nothing reads it, ``csv`` of texts
+        that are streamed.
     magic : bytes
         Regular expression of its first bytes; packed by gzip, xz, bzip2 or zstd it is not read.
     ending : str
@@ -580,6 +582,7 @@ FORMATS = (
     Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
     Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
     Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
+    Format("ARFF", TEXT.reader, head=_ARFF, named="arff"),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("data of R", head=_R, named="rds rdata rda", remedy=_R_LINE),
     Format("PyTorch", "", _PT, named="pt pth", remedy=_TORCH),
