@@ -390,12 +390,13 @@ class TextReading(Reading):
         spools += [(first_slot, "row_ids", self._families)] * self._is_raw
         slots = {slot for slot, *_ in spools}
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
-        form, declared = self.options.text, [self._declared[one] for _, one, _ in roles.texts()]
+        declared = [*(self._declared[one] for _, one, _ in roles.texts()), text_tables.UNKNOWN]
+        form = self.options.text
 
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             taken = {slot: reader.take_texts(slot) for slot in slots}
-            for (slot, what, spool), kind in zip(spools, declared, strict=True):
+            for (slot, what, spool), kind in zip(spools, declared, strict=False):
                 texts = taken[slot]
                 for row, text in enumerate(texts if kind == text_tables.ONLY_NUMBERS else ()):
                     if not form.is_missing(text) and form.number(text) is None:
