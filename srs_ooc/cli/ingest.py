@@ -245,8 +245,7 @@ def ingest_command(
         )
     from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
-    by_feature = given["orient"] == "features"
-    tables = tuple(map(turned, tables)) if by_feature else tables
+    tables = tuple(map(turned, tables)) if given["orient"] == "features" else tables
     options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
     texts = (one for one in tables if opener_of(one) is None and not begins_as(RAW, one))
