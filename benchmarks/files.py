@@ -776,7 +776,8 @@ def tried(kind: Kind, program: Program) -> str:
             return compared(found, own)
         bare, _ = program.ingest(path, ("--no-target",), folder)
         if bare is not None:  # taken, if nothing is asked of it
-            return f"with --no-target: {compared(bare | {'target': own.target}, own)}"
+            said = compared(bare | {"target": own.target}, own).replace(", target", "")
+            return f"with --no-target: {said}"
         return converted(said, path, kind, program, folder)
 
 
