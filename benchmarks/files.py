@@ -730,13 +730,19 @@ def compared(found: Any, own: Table) -> str:
     return said if is_right else f"WRONG: {said}"
 
 
+def short(said: str, folder: Path) -> str:
+    """Return the beginning of a message, in a line, without the folder."""
+    line = " ".join(said.replace(f"{folder}/", "").removeprefix("srs-ooc: ").split())
+    return line[:70].rpartition(" ")[0] + " ..."
+
+
 def converted(said: str, path: Path, kind: Kind, program: Program, folder: Path) -> str:
     """Run the line that a refusal names, and return what comes of the file that it makes."""
     lines, new = re.findall(r"`([^`]+)`", said), folder / "NEW"
     if kind.by_hand is not None:
         kind.by_hand(path, new)
     elif not lines or "FILE" not in (line := next((x for x in lines if "NEW" in x), "")):
-        return "refused: " + " ".join(said.replace(str(path), path.name).split())[:110]
+        return f"refused: {short(said, folder)}"
     else:
         line = line.replace("SAMPLES", str(folder / "SAMPLES")).replace("FILE", str(path))
         tools = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -745,14 +751,14 @@ def converted(said: str, path: Path, kind: Kind, program: Program, folder: Path)
             ["bash", "-c", command], capture_output=True, text=True, env=env, check=False
         )
         if done.returncode:
-            return f"refused, and its line fails: {done.stderr.strip()[-80:]}"
+            return f"refused, and its line fails: {done.stderr.split()[-1]}"
     endings = (".pgen", ".csv", ".parquet", ".tsv", ".biom", ".npy", "")
     places = [new.with_name(f"NEW{one}") for one in endings]
     if (made := next((one for one in places if one.exists()), None)) is None:
         return "refused, and its line makes nothing"
     found, said = program.ingest(made, options(kind.after, folder), folder)
     if found is None:
-        return f"refused, and so is what its line makes: {said[:80]}"
+        return f"refused, and so is what its line makes: {short(said, folder)}"
     return f"by its line: {compared(found, kind.read(path))}"
 
 
@@ -770,7 +776,8 @@ def tried(kind: Kind, program: Program) -> str:
             return compared(found, own)
         bare, _ = program.ingest(path, ("--no-target",), folder)
         if bare is not None:  # taken, if nothing is asked of it
-            return f"with --no-target: {compared(bare | {'target': own.target}, own)}"
+            said = compared(bare | {"target": own.target}, own).replace(", target", "")
+            return f"with --no-target: {said}"
         return converted(said, path, kind, program, folder)
 
 

@@ -473,7 +473,7 @@ def test_what_has_no_place_for_ids_or_columns_has_the_same_cells(tmp_path, refer
     assert list(store.row_ids) in (IDS, [f"0_{one}" for one in IDS], numbers)
 
 
-@pytest.mark.parametrize("make", [parquet, feather, h5ad, gct, npz, plain_hdf5, loom])
+@pytest.mark.parametrize("make", [parquet, feather, h5ad, gct, npz, loom])
 def test_samples_join_whatever_names_the_rows(tmp_path, reference, make):
     path, how = make(tmp_path, VALUES, NAMES)
     srs_ooc("ingest", path, tmp_path / "t.zarr", *how, *people(tmp_path), *ROLES)
