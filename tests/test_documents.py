@@ -132,6 +132,7 @@ def cluster(folder):
 def objects(folder):
     """Write the files, and return the names, that the page on ingest takes as there."""
     turned(folder)
+    series(folder)
     table(folder / "data.csv", rows=40, features=30)
     table(folder / "plate2.csv", rows=12, features=30, seed=6)
     chip = np.random.default_rng(7).integers(0, 3, (40, 4)).astype(str).tolist()
@@ -212,6 +213,7 @@ def single_cells(folder):
     rng = np.random.default_rng(5)
     donors, genes, text = np.arange(400) // 10, 60, h5py.string_dtype()
     counts = rng.poisson(0.1, (400, genes)) * 1.0
+    counts[donors % 2 == 0, 0] += rng.poisson(1, 200)
     states, ages = np.array(["ill", "well"])[donors % 2], 40.0 + donors
     known = {"donor": [f"d{i}" for i in donors], "state": states.tolist()}
     with h5py.File(folder / "cells.h5ad", "w") as file:
@@ -250,7 +252,7 @@ def genotypes(folder):
     """Write a .bed, and components as plink2 --pca does."""
     rng = np.random.default_rng(1)
     copies = rng.binomial(2, 0.4, (200, 60))  # of the first allele: variants x samples
-    ill = copies[:2].sum(axis=0) + rng.standard_normal(60) > 1.6
+    ill = copies[0] + rng.standard_normal(60) / 4 > 0.6
     bits = np.array([3, 2, 0], np.uint8)[copies].reshape(200, 15, 4) << np.arange(0, 8, 2, np.uint8)
     (folder / "study.bed").write_bytes(b"\x6c\x1b\x01" + bits.sum(2, dtype=np.uint8).tobytes())
     files = {
@@ -267,13 +269,8 @@ def genotypes(folder):
     real(folder, **{name.replace(".", "__"): f"regenie-example/{name}" for name in names})
 
 
-def arrays(folder):
-    """Write a panel of four plates, and a series as GEO has it."""
-    rows = np.arange(120)
-    known = {"well": [f"w{i}" for i in rows], "plate": [f"p{i}" for i in rows % 4]}
-    table(
-        folder / "panel.csv", "response", features=40, **known, operator=[f"o{i}" for i in rows % 3]
-    )
+def series(folder):
+    """Write microarrays as GEO has them."""
     values, ids = np.random.default_rng(6).standard_normal((60, 40)).round(3), np.arange(40)
     values[0] += ids % 2 * 2
     lines = [
@@ -287,6 +284,16 @@ def arrays(folder):
     lines += [[f'"{i}_at"', *map(str, row)] for i, row in enumerate(values)]
     text = "\n".join("\t".join(line) for line in [*lines, ["!series_matrix_table_end"], []])
     (folder / "GSE1_series_matrix.txt.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def arrays(folder):
+    """Write a panel of four plates, and microarrays."""
+    rows = np.arange(120)
+    known = {"well": [f"w{i}" for i in rows], "plate": [f"p{i}" for i in rows % 4]}
+    table(
+        folder / "panel.csv", "response", features=40, **known, operator=[f"o{i}" for i in rows % 3]
+    )
+    series(folder)
     real(folder, level5__gct="files/n5x10-1.2.gct")
 
 
