@@ -112,6 +112,7 @@ def features_command(
                               compared with no model; or, by permutation, the score
     score, standard_error     difference of the held-out loss without and with it, or
                               its rise where the feature is permuted; rank follows it
+    Last come columns of the file, which it has for its features: id, position, taxonomy.
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.
     """

@@ -480,8 +480,7 @@ class TableReading(Reading):
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
-        self.feature_columns = tuple(beside := table.feature_columns)
-        self.feature_cells = lambda: zip(*beside.values(), strict=True)
+        self.feature_columns, self.feature_cells = (*table.feature_columns,), table.feature_cells
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)

@@ -37,8 +37,9 @@ from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
 from srs_ooc.store.writing import NewStore
 
-COLUMN_NBYTES = 400
-"""Memory of an exported column: its name, its place, what is kept of it until all is written."""
+COLUMN_NBYTES, KNOWN_NBYTES = 400, 120
+"""Memory of an exported column: its name, its place, what is kept of it until all is written; of a
+text that is known of it."""
 BLOCK_NBYTES = MB
 """Values of rows on their way to a file."""
 USUAL_ID_NBYTES = 64
@@ -444,7 +445,9 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),
         ]
-    arrow = 40 * MB * (writer_of(out) in _NEEDS)  # a library loaded, and a batch of it
+    arrow = 40 * MB * ((writer := writer_of(out)) in _NEEDS)  # a library, and a batch of it
+    if writer is write_h5ad:
+        columns += KNOWN_NBYTES * n_columns * len(store.manifest.feature_columns)
     return [
         Lease("a chunk of values", chunk),
         Lease(f"a row of {n_columns} columns", columns),
@@ -457,7 +460,8 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
 def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
     names, manifest = store.names, store.manifest
     header = [names[i] for i in wanted.tolist()]
-    known = store.feature_cells(wanted.tolist()) if manifest.feature_columns else ()
+    titles = manifest.feature_columns if (writer := writer_of(out)) is write_h5ad else ()
+    known = zip(*store.feature_cells(wanted.tolist()), strict=True) if titles else ()
     id_name = manifest.row_id_name
     if id_name is None:
         id_name = "row_id"
@@ -479,10 +483,10 @@ def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
             _blocks(columns, store, len(wanted)),
             safe,
             manifest.float_dtype,
-            dict(zip(manifest.feature_columns, zip(*known, strict=True), strict=False)),
+            dict(zip(titles, known, strict=False)),
         )
         with scratch.open("w+b") as file:
-            writer_of(out)(file, table)
+            writer(file, table)
 
 
 _STATUS = {"control": "1", "case": "2"}, {"0": "1", "1": "2"}, {"1": "1", "2": "2"}

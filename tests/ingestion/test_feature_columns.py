@@ -18,7 +18,8 @@ import srs_ooc
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.urls import place_of
 from srs_ooc.ingestion.formats.files import opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -62,6 +63,41 @@ def test_columns_of_real_files_are_those_of_their_tools(tmp_path, name):
     store = open_store(tmp_path / "t.zarr")
     assert (store.names[1], *next(store.feature_cells([1]))) == SECOND[name]
     store.verify()
+
+
+def test_of_10x_named_by_ids_the_other_column_is_the_symbol(tmp_path):
+    pytest.importorskip("h5py")
+    if not (path := DATA / "files" / "10x-v3.h5").exists():
+        pytest.skip(f"{path} is not there")
+    srs_ooc.ingest(path, tmp_path / "t.zarr", no_target=True, names_from="id")
+    found = told(open_store(tmp_path / "t.zarr"))["ENSG00000277117"]
+    assert found == {
+        "symbol": "CH507-9B2.1",
+        "feature_type": "Gene Expression",
+        "genome": "GRCh38_chr21",
+    }
+
+
+def test_what_stands_before_the_samples_forces_no_kind(tmp_path):
+    """Columns are read as texts, and a feature's own name alone says its kind."""
+    rows = ["1\trs1\t0.5\t100\tA\tG\t0\t1\t2\t1", "X\trs2\t0\t200\trs1\tNA\t2\t2\tNA\t0"]
+    header = "CHR SNP (C)M POS COUNTED ALT F_a F_b F_c F_d".replace(" ", "\t")
+    (tmp_path / "t.traw").write_text("\n".join([header, *rows]) + "\n")
+    (tmp_path / "p.txt").write_text("FID IID ill\nF a 1\nF b 2\nF c 1\nF d 2\n")
+    form = IngestOptions(
+        samples=(tmp_path / "p.txt",),
+        id_name="IID",
+        target="ill",
+        kinds=ForcedKinds((("rs1", "categorical"),)),
+    )
+    ingest_table(tmp_path / "t.traw", tmp_path / "t.zarr", form)
+    store = open_store(tmp_path / "t.zarr")
+    columns = ("chromosome", "cM", "position", "counted_allele", "other_allele")
+    assert told(store) == {
+        "rs1": dict(zip(columns, ("1", "0.5", "100", "A", "G"), strict=True)),
+        "rs2": dict(zip(columns, ("X", "0", "200", "rs1", ""), strict=True)),
+    }
+    assert store.manifest.kind_counts["categorical"] == 1
 
 
 def write_h5ad(path, names):

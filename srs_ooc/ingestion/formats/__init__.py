@@ -384,6 +384,10 @@ class Table:
         """
         return None
 
+    def feature_cells(self) -> Iterable[Sequence[Any]]:
+        """Yield what ``feature_columns`` hold of each column."""
+        return zip(*self.feature_columns.values(), strict=True)
+
     @property
     def index(self) -> Iterable[Any] | None:
         """Labels of the rows, whose order is that of labelled columns given beside the table."""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -65,23 +66,32 @@ class BedTable(Table):
     def __init__(self, file: File) -> None:
         self._file, self._path = file, file.path
         variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
-        self.annotations = _annotations(samples)
+        self.annotations, self._variants = _annotations(samples), variants
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
-            partial(_cells_of, variants, b"ID"),
+            lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
             lambda: map(_by_place, records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
         self.feature_columns = {
-            name: formats.Names(n_variants, partial(_cells_of, variants, field))
-            for name, field in zip(VARIANT, _BIM, strict=True)
+            name: formats.Names(n_variants, partial(self._column, at))
+            for at, name in enumerate(VARIANT)
         }
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.opening = (of_rows, compared)
         self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
+
+    def feature_cells(self) -> Iterator[list[str]]:
+        """Yield what is said of each variant, in the order of a ``.bim``; 0 where nothing is."""
+        for names, cells in _fields_of(self._variants, _BIM):
+            given = {} if names is _BIM else dict(zip(names, cells, strict=True))
+            yield [*map(_text, map(given.get, _BIM, repeat(b"0")) if given else cells)]
+
+    def _column(self, at: int) -> Iterator[str]:
+        return (cells[at] for cells in self.feature_cells())
 
     def _check(self, variants: Path, samples: Path) -> None:
         self.genotypes = bed = BedFile(self._path, *self.shape)
@@ -231,11 +241,6 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
 def records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
     """Yield the fields of each line by name."""
     return (dict(zip(*both, strict=True)) for both in _fields_of(path, names))
-
-
-def _cells_of(path: Path, field: bytes) -> Iterator[str]:
-    """Yield a field of each line, 0 where there is none."""
-    return (_text(one.get(field, b"0")) for one in records_of(path, _BIM))
 
 
 def _text(cell: bytes) -> str:
