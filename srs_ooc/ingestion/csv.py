@@ -70,8 +70,7 @@ class TableReader:
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the row's
-        only text column; held in memory.
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the row's id; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int
@@ -318,7 +317,9 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
-_LIKE_MISSING = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?")
+_LIKE_MISSING = re.compile(
+    r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?"
+)
 
 
 def raise_fault(
@@ -630,11 +631,13 @@ def has_row_names(
     Raises
     ------
     InputError
-        If the last field of the first rows is empty, which a separator at their ends explains too.
+        If the last field of the first rows is empty, which a separator at their ends explains too,
+        or the first name is empty, as over row names: then a name is lost.
     """
     if not form.header:
         return False
-    stream = CsvStream(source, form)
+    first = list[bytes]()
+    stream = CsvStream(source, form, take_names=lambda some: first.extend([*some][: not first]))
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
@@ -644,10 +647,11 @@ def has_row_names(
         return False
     stream, reader = _skim(source, form, n_found, -1, row_names=True)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
-    if not any(reader.take_texts(TARGET)):
+    if first == [b""] or not any(reader.take_texts(TARGET)):
+        which = "the first name" if first == [b""] else "the last of them"
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_found - 1}, "
-            f"found one more, the last of them empty. Remove the "
+            f"found one more, {which} empty. Remove the "
             f"{name_of(stream.separator)} at the ends of the lines; or, if the first "
             "column holds row ids, name it in the header."
         )

@@ -5,7 +5,7 @@ order.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
-from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, cells_of_raw, in_role
+from srs_ooc.ingestion.formats.genotypes import RAW, STATUS, TRAW, cells_of_raw, in_role
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
@@ -90,6 +90,8 @@ class Reading(Protocol):
         Names of what a file says of its rows, beside its columns.
     genotypes : BedFile or None
         The file of genotypes, where the table is one.
+    feature_columns, feature_cells : tuple of str, callable
+        Names of what a file says of its columns besides; yields what that is, of each column.
     """
 
     source: object
@@ -97,6 +99,8 @@ class Reading(Protocol):
     side: SideColumns
     annotations: Collection[str] = ()
     genotypes: BedFile | None = None
+    feature_columns: tuple[str, ...] = ()
+    feature_cells: Callable[[], Iterable[Iterable[Any]]] = tuple
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of all columns; return what was inferred of them, for the manifest."""
@@ -204,7 +208,8 @@ class TextReading(Reading):
         if self._is_raw:
             ids, own, what = "IID", RAW, "'IID' of the file"
             inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
-            if options.target is None and not options.no_target and "PHENOTYPE" not in named:
+            is_given = options.target or options.no_target or "target" in self.side.columns
+            if not is_given and "PHENOTYPE" not in named:
                 options = replace(options, target="PHENOTYPE")
                 inferred["target"] = "'PHENOTYPE' of the file"
         elif first in named or not text_tables.has_index(self.source, options.text, self._header):
@@ -253,6 +258,7 @@ class TextReading(Reading):
             self.source, self.options.text, roles.n_columns, roles.target
         )
         has_missing |= self.options.drops_more or self._is_raw
+        memory = replace(self._memory(roles.n_columns, n_rows), texts_nbytes=texts_nbytes)
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
     def look(self, roles: Roles, n_rows: int, text_nbytes: int) -> Iterator[str]:
@@ -266,13 +272,14 @@ class TextReading(Reading):
         rows, source = RowColumns(self._work.scratch), self.source
         if text_nbytes > WHOLE_NBYTES:
             source = part_of(source, text_nbytes, n_rows, self._work.scratch)
-        take = self._opened(rows, "target", roles.target or 0).append
-        self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=take)
+        spool = self._opened(rows, "target", roles.target or 0)
+        self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=spool.append)
         yield f"looked at: {source}"
         if roles.target is not None:
             form = self.options.text
             if self._is_raw:
                 form = replace(form, missing=(*(form.missing or ("", "NA")), "-9"))
+            self._name_status([spool], form)
             yield f"kind of target: {rows.look(str(self.source), replace(self.options, text=form))}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
@@ -333,8 +340,7 @@ class TextReading(Reading):
             spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
-        with_families = TextSpool(self._work.scratch, "families", "IID")
-        take, own_ids = self._row_taker(roles, rows, int(slots[0]), with_families)
+        take = self._row_taker(roles, rows, int(slots[0]))
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
@@ -345,8 +351,10 @@ class TextReading(Reading):
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
-        if own_ids is not None and own_ids.duplicates(1):
-            vars(own_ids).update(vars(with_families))
+        for ids in self._own_ids:
+            if ids.duplicates(1):
+                self._rewrite(ids, map(":".join, zip(self._families, ids, strict=True)))
+        self._name_status(self._spools, self.options.text)
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
@@ -355,17 +363,32 @@ class TextReading(Reading):
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
 
+    def _name_status(self, spools: list[TextSpool], form: text_tables.TextForm) -> None:
+        """Name cases and controls where a phenotype of PLINK is nothing else, as in a ``.fam``."""
+        for spool in (one for one in spools if self._is_raw and one.label == "PHENOTYPE"):
+            if all(cell in STATUS or form.is_missing(cell.encode()) for cell in spool):
+                self._rewrite(spool, (STATUS.get(cell, cell) for cell in spool))
+
+    def _rewrite(self, spool: TextSpool, texts: Iterable[str]) -> None:
+        """Put other texts in place of those of a column."""
+        new = TextSpool(self._work.scratch, f"new-{id(spool)}", spool.label)
+        for block in in_memory.item_blocks(texts):
+            new.append(texts_of(block))
+        vars(spool).update(vars(new))
+
     def _row_taker(
-        self, roles: Roles, rows: RowColumns, first_slot: int, with_families: TextSpool
-    ) -> tuple[Callable[[text_tables.TableReader], None], TextSpool | None]:
-        """Return what takes the texts of the rows read, and where IIDs of PLINK go."""
+        self, roles: Roles, rows: RowColumns, first_slot: int
+    ) -> Callable[[text_tables.TableReader], None]:
+        """Return what takes the texts of the rows read."""
         spools = [
             (slot, what, self._opened(rows, what, column)) for what, column, slot in roles.texts()
         ]
-
-        iids = (one for _, what, one in spools if (what, one.label) == ("row_ids", "IID"))
-        own_ids = next(iids, None) if self._is_raw else None
-        slots = {slot for slot, *_ in spools}.union([first_slot] * self._is_raw)
+        self._spools = [spool for _, _, spool in spools]
+        own = ("row_ids", "IID") if self._is_raw else None
+        self._own_ids = [one for _, what, one in spools if (what, one.label) == own]
+        self._families = TextSpool(self._work.scratch, "families", "of each row")
+        spools += [(first_slot, "row_ids", self._families)] * self._is_raw
+        slots = {slot for slot, *_ in spools}
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
         form, declared = self.options.text, [self._declared[one] for _, one, _ in roles.texts()]
 
@@ -382,14 +405,10 @@ class TextReading(Reading):
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
                     role, cells = (what, spool.label), cells_of_raw(spool.label, texts, raw.text)
-                    if spool is own_ids:
-                        text_tables.check_utf8(taken[first_slot], f"{self.source}: the families")
-                        pairs = zip(map(bytes.decode, taken[first_slot]), cells, strict=True)
-                        with_families.append(texts_of(map(":".join, pairs)))
                     texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
-        return take, own_ids
+        return take
 
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
@@ -460,6 +479,8 @@ class TableReading(Reading):
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
+        self.feature_columns = tuple(beside := table.feature_columns)
+        self.feature_cells = lambda: zip(*beside.values(), strict=True)
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)

@@ -5,7 +5,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -77,6 +77,10 @@ class TableFacts:
         (n_rows,), and ``covariates`` (float64), one after another, as far as given.
     levels : tuple of tuple of str
         Of each covariate the texts of its categories; none of numbers.
+    feature_columns : tuple of str
+        Names of what the source says of its features besides.
+    feature_cells : iterable of iterables
+        What that is, of each feature.
     """
 
     target_name: str
@@ -89,6 +93,8 @@ class TableFacts:
     row_ids: TextBlocks | None = None
     arrays: Mapping[str, Codes] = field(default_factory=dict)
     levels: tuple[tuple[str, ...], ...] = ()
+    feature_columns: tuple[str, ...] = ()
+    feature_cells: Iterable[Iterable[Any]] = ()
 
 
 class KeptRows:
