@@ -180,7 +180,7 @@ class TextReading(Reading):
         has_names = text_tables.has_row_names(self.source, text, self._look_at)
         self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
         self._stream = self._open(self.source, take_names=header.append)
-        self._declared = np.broadcast_to(np.uint8(text_tables.UNKNOWN), self._stream.n_fields)
+        self._declared = np.broadcast_to(np.uint8(text_tables.UNKNOWN), len(header))
         if (known := self._stream.pieces.arff) is not None:
             self._declared = np.frombuffer(known.kinds, np.uint8)
             self._declared_nbytes = known.held_nbytes
