@@ -566,6 +566,9 @@ def check_table(
         default = getattr(table, what)
         assert default is None or default in known, f"{what}: none of the annotations: {default}"
     assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
+    for name, said in table.feature_columns.items():
+        n_cells = (len(said), len([text_of(cell) for cell in said]))
+        assert n_cells == (n_columns, n_columns), f"feature_columns: {name}: {n_cells}"
     _check_reading(table, columns, is_text)
     for position, column in enumerate(columns):
         cells = [text_of(cell) or None for block in table.items(position) for cell in block]

@@ -18,7 +18,7 @@ from srs_ooc.base.arrays import Floats, Integers
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.ingestion import csv
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
-from srs_ooc.ingestion.formats.genotypes import RAW
+from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import ColumnStore, Store
@@ -179,12 +179,13 @@ class CsvPanels:
             return Panel(values, named, labels if csv.TARGET in self._found else None)
 
         for _ in csv.fed(self._stream, reader):
-            texts = reader.take_texts(csv.ROW_ID)
-            csv.check_utf8(texts, f"{self._path}: the row ids")
-            ids.extend(text.decode() for text in texts)
-            for label in reader.take_texts(csv.TARGET):
-                is_none = self._is_raw and self._target == b"PHENOTYPE" and label == b"-9"
-                labels.append("" if is_none else label.decode("utf-8", "replace"))
+            named = reader.take_texts(csv.ROW_ID)
+            csv.check_utf8(named, f"{self._path}: the row ids")
+            ids.extend(text.decode() for text in named)
+            known = {"-9": ""} if self._is_raw and self._target == b"PHENOTYPE" else {}
+            known |= STATUS if known and "case" in self._splits.facts["classes"] else {}
+            texts = (text.decode("utf-8", "replace") for text in reader.take_texts(csv.TARGET))
+            labels.extend(known.get(text, text) for text in texts)
             reader.take_lines()
             self._raise(reader)
             if reader.panel_is_full:

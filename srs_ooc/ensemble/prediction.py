@@ -27,6 +27,7 @@ from srs_ooc.ensemble.panels import (
     StorePanels,
 )
 from srs_ooc.ingestion.csv import CsvStream, TextForm
+from srs_ooc.ingestion.ingest import as_predicted
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.run import Run
@@ -293,13 +294,14 @@ def predict(
     run : Path
         A run with saved trees; it may be going on.
     data : Path or URL
-        A CSV file, or a store, which may be at a URL; rows are read in bounded panels, and only the
+        A CSV file, a store, which may be at a URL, or a file of another format that an ingest
+        reads, of which a store is made for the while. Rows are read in bounded panels, and only the
         columns that trees use.
     out : Path
         The CSV file to make: row id, prediction, and a probability for each class, if there are
         classes. It appears complete or not at all.
     row_ids : str, optional
-        Column of row ids in a CSV file.
+        Column of row ids in a file.
     memory_nbytes : int
         Cap on the resident memory of the whole process.
     store : Path, optional
@@ -314,6 +316,9 @@ def predict(
     process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         trees = ledger.trees()
+        with as_predicted(data, memory_nbytes, row_ids) as table:
+            if table is not data:
+                return predict(run, table, out, memory_nbytes=memory_nbytes, store=store)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = kept = load_splits(run, trees)
         if splits is None:
@@ -334,8 +339,8 @@ def predict(
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
-    table = splits.facts["table"]
-    if not is_training and (table is None or digest_of(panels.origin()) != table):
+    digest = splits.facts["table"]
+    if not is_training and (digest is None or digest_of(panels.origin()) != digest):
         return report
     n_trained = splits.facts["n_rows"] if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)

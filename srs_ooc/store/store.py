@@ -5,7 +5,7 @@ import mmap
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +28,9 @@ from srs_ooc.store.bed import BedFile, BedValues, file_of
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
+    CELL_END,
     COORDINATES,
+    FEATURE_COLUMNS,
     NO_TARGET,
     Borrow,
     Manifest,
@@ -443,6 +445,23 @@ class Store:
         self._have("row_ids_offsets", "row_ids_bytes")
         return arrays.Names(self.path, self.manifest, "row_ids")
 
+    @cached_property
+    def _feature_facts(self) -> arrays.Names | list[str]:
+        self._have(f"{FEATURE_COLUMNS}_offsets", f"{FEATURE_COLUMNS}_bytes")
+        m = self.manifest
+        return arrays.Names(self.path, m, FEATURE_COLUMNS) if m.feature_columns else []
+
+    def feature_cells(self, positions: Collection[int] | None = None) -> Iterator[list[str]]:
+        """Yield what ``feature_columns`` of the manifest, if any, hold of features by position.
+
+        Of all features if none are given.
+        """
+        facts, columns = self._feature_facts, self.manifest.feature_columns
+        for text in facts if positions is None else map(facts.__getitem__, positions):
+            if len(cells := text.split(CELL_END)) != len(columns):
+                raise damaged(self.place, f"expected {columns} of a feature, found {cells}")
+            yield cells
+
     def array(self, name: str) -> NDArray[np.generic]:
         """Read a small array, checked: a key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
 
@@ -642,6 +661,7 @@ class Store:
                     nbytes += verify_file(path, name, crc)
         for texts in (self.names, self.row_ids):
             deque(texts, maxlen=0)
+        deque(self.feature_cells(), maxlen=0)
         is_category = self.kinds() == CATEGORICAL
         categories = self.categories()
         for feature in np.flatnonzero(is_category).tolist():
