@@ -840,9 +840,8 @@ def compact(
         if (whole := nest_run(ledger, site)) is None:
             return None
         records.keep_whole(whole)
-    sizes = sizes_up_to(min(len(whole.order), room), *asked)
-    if ledger.spec.adjusts_for:
-        sizes = [0, *sizes]  # covariates alone
+    sizes = [0] if ledger.spec.adjusts_for else []  # covariates alone
+    sizes += sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(ledger, site, sizes)
     ledger.set_meta(COMPACTED, [split, repeats])
     done = (_here if site.cluster is None else folds_from_workers)(job, site, records, splits)

@@ -457,10 +457,9 @@ class Truth:
     def slopes(self, mean_votes: core.Floats, rows: core.Ints32) -> core.Floats:
         """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
         weights: core.Floats = self.weights[rows] / self.weights[rows].sum()
-        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
         if self.numbers is not None:
-            slopes = 2.0 * (mean_votes - self.numbers[rows])
-        return weights * slopes
+            return weights * (2.0 * (mean_votes - self.numbers[rows]))
+        return weights * (-1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0))
 
     def loss(self, mean_votes: core.Floats, rows: core.Ints32) -> float:
         """Return the mean loss of ``rows``: squared error, or cross-entropy."""

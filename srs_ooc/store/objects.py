@@ -140,9 +140,9 @@ class Objects:
         import zarr
         from zarr.storage import ObjectStore
 
-        store = self._store  # zarr tries nothing again: the library has to
-        if self.url.scheme != "memory":
-            store = _opened(self._api, self.url, ATTEMPTS - 1)
+        is_own = self.url.scheme == "memory"
+        # zarr tries nothing again: the library has to
+        store = self._store if is_own else _opened(self._api, self.url, ATTEMPTS - 1)
         return zarr.open(ObjectStore(store, read_only=True), mode="r", path=self._prefix)
 
     def _at(self, name: str) -> str:

@@ -69,9 +69,8 @@ class Response:
     @staticmethod
     def classes(labels: Integers, n_classes: int, weights: Reals | None = None) -> "Response":
         """Return the response of class codes below ``n_classes``, weighted or not."""
-        channels = np.zeros((0, len(labels)), dtype=np.int32)
-        if weights is not None:
-            channels = whole_weights(weights)[None]
+        none = np.zeros((0, len(labels)), dtype=np.int32)
+        channels = none if weights is None else whole_weights(weights)[None]
         return Response(labels.astype(np.int32, copy=False), n_classes, channels)
 
     @staticmethod

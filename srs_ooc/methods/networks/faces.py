@@ -74,12 +74,8 @@ def network_command(
     if as_json:
         core.echo_json(vars(network))
         return
-    found = {
-        "edge": network.n_edges,
-        "regulator": network.n_regulators,
-        "target": network.n_targets,
-    }
-    edges, regulators, targets = (core.counted(n, noun) for noun, n in found.items())
+    counts = network.n_edges, network.n_regulators, network.n_targets
+    edges, regulators, targets = map(core.counted, counts, ("edge", "regulator", "target"))
     constant = f" ({network.n_constant:,} constant, without edges)" * bool(network.n_constant)
     core.say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
     core.say(

@@ -564,11 +564,12 @@ def _work(
         if is_here and trial_seconds:
             seconds, n_wanted, *how = estimate(task, scorer, n_left, trial_seconds)
             n_workers = min(task.n_workers, n_wanted) or task.n_workers
-            shorter = f" Shorter: {params.shorter}." if seconds >= core.LONG_SECONDS else ""
-            note(
+            text = (
                 f"about {core.describe_seconds(seconds)} for {targets_text(n_wanted)} on "
-                f"{core.counted(n_workers, 'core')}, an ESTIMATE ({how[0]}; {how[1]}).{shorter}"
+                f"{core.counted(n_workers, 'core')}, an ESTIMATE ({how[0]}; {how[1]})"
             )
+            is_long = seconds >= core.LONG_SECONDS
+            note(f"{text}. Shorter: {params.shorter}." if is_long else f"{text}.")
         if params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:

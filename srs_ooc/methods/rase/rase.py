@@ -59,9 +59,8 @@ class Votes:
         cutoff: str = HALF,
     ) -> None:
         self._truth, self._n_classes, self._cutoff = truth, n_classes, cutoff
-        predicted = validation
-        if cutoff == TRAINING:
-            predicted = np.sort(np.concatenate([training, validation]))
+        both = np.sort(np.concatenate([training, validation]))
+        predicted = both if cutoff == TRAINING else validation
         self.split = core.RowSplit(training, predicted)
         self.held_out = np.isin(predicted, validation)
         self.sums = np.zeros((len(predicted), n_classes))
