@@ -16,18 +16,11 @@ from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import Result
+from srs_ooc.runs import settling
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import (
-    NamesOrFile,
-    Request,
-    asked_in_python,
-    asked_run_path,
-    cluster_given,
-    declared,
-    named_options,
-)
+from srs_ooc.runs.settling import NamesOrFile, Request, asked_in_python, declared
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import StoreOrPath, store_of
 from srs_ooc.store.opening import open_store as opened_at
@@ -152,7 +145,7 @@ def run(
     with asked_in_python(**named) as files:
         opened = store_of(store)
         request = Request(
-            Options(**named_options({"method": method, "judge": judge} | options)),
+            Options(**settling.named_options({"method": method, "judge": judge} | options)),
             files["exclude"],
             files["rows"],
             exclude_missing,
@@ -161,13 +154,13 @@ def run(
             threads,
             save_trees,
             files["validation_rows"],
-            cluster_given(client, worker_memory_mb),
+            settling.cluster_given(client, worker_memory_mb),
             halves,
             target,
         )
         place, is_fresh = checked(out=out, fresh=fresh)
         added = None if target == opened.own_target else target
-        folder = asked_run_path(opened.place, place, fresh=is_fresh, target=added)
+        folder = settling.asked_run_path(opened.place, place, fresh=is_fresh, target=added)
         ledger = open_or_create(opened, folder, request, planned_run)
         with ledger, interruptible(progress) as watch:
             work_on(ledger, ledger.seen(opened), request, watch)
@@ -216,7 +209,7 @@ def resume(
             iterations=iterations,
             memory_mb=memory_mb,
             threads=threads,
-            cluster=cluster_given(client, worker_memory_mb),
+            cluster=settling.cluster_given(client, worker_memory_mb),
             halves=halves,
         )
         (accepts,) = checked(accept_loss=accept_loss)

@@ -14,15 +14,10 @@ from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result
+from srs_ooc.runs import settling
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.settling import (
-    NamesOrFile,
-    Request,
-    asked_in_python,
-    cluster_given,
-    named_options,
-)
+from srs_ooc.runs.settling import NamesOrFile, Request, asked_in_python
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
@@ -74,7 +69,7 @@ def plan(
     named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
     with asked_in_python(**named) as files:
         request = Request(
-            Options(**named_options(options)),
+            Options(**settling.named_options(options)),
             files["exclude"],
             files["rows"],
             exclude_missing,
@@ -164,7 +159,7 @@ def compact(
     )
     with python_spelling(), growth_counted(), Run(folder_of(run), writable=True) as ledger:
         place = ledger.find_store(None if store is None else store_of(store).place)
-        cluster = cluster_given(client, worker_memory_mb)
+        cluster = settling.cluster_given(client, worker_memory_mb)
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
             cap_mb = cap_mb or int(ledger.meta("memory_mb"))

@@ -24,6 +24,7 @@ from typing import Any, Protocol, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.frames import check_kind
+from srs_ooc.base.text import number_of
 from srs_ooc.base.urls import Place, Url, place_of
 
 # Shares of a whole (alpha, beta), exact: a share is what its decimal text says.
@@ -129,10 +130,7 @@ class Number:
 
     def canonical(self, name: str, value: Any) -> str:
         """Return the text: ``1e-3`` and ``0.0010`` are both ``0.001``."""
-        try:
-            number = float(value)
-        except (ValueError, TypeError, OverflowError):
-            number = -1.0
+        number = number_of(value)
         if not 0 <= number <= LARGEST:
             raise UsageError(
                 f"--{flag_of(name)}: expected a number from 0 to {LARGEST}, found "
@@ -368,10 +366,7 @@ def megabytes_given(value: Any, name: str = "--memory-mb") -> float:
     UsageError
         If it is none.
     """
-    try:
-        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = math.nan if isinstance(value, str | bytes | bool) else number_of(value)
     if not 0 < number <= LARGEST:
         raise unexpected(name, f"a number of megabytes up to {LARGEST}", value)
     return number

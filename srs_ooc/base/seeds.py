@@ -9,6 +9,7 @@ same functions (``native/hash.hpp``) and is tested to agree on fixed vectors.
 """
 
 from enum import IntEnum
+from functools import reduce
 
 import numpy as np
 
@@ -66,10 +67,7 @@ def derive(key: int, word: int) -> int:
 
 def key_of(*words: int) -> int:
     """Return the key of a sequence of words: ``derive`` folded from 0."""
-    key = 0
-    for word in words:
-        key = derive(key, word)
-    return key
+    return reduce(derive, words, 0)
 
 
 def mix64_array(x: Uints) -> Uints:

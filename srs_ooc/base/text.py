@@ -5,6 +5,8 @@ the command line shows its help with this module.
 """
 
 import unicodedata
+from math import nan
+from typing import Any
 
 MB = 1_000_000
 
@@ -12,6 +14,14 @@ MB = 1_000_000
 def ceil_div(numerator: int, denominator: int) -> int:
     """Return ``numerator / denominator`` rounded up, for positive integers."""
     return -(-numerator // denominator)
+
+
+def number_of(value: Any) -> float:
+    """Return the number that a value is, or that a text says; NaN where it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return nan
 
 
 def megabytes(n_bytes: int) -> float:

@@ -56,19 +56,13 @@ def place_of(place: str | Path | Url) -> Place:
         return Path(place)
     scheme = found[1].lower()
     url = f"{scheme}://{str(place)[found.end() :].rstrip('/')}"
-    _check(url, scheme)
-    return Url(url)
-
-
-def _check(url: str, scheme: str) -> None:
-    """Refuse URLs that cannot be read, or that would put a secret into messages and ledgers."""
     if scheme not in SCHEMES:
         raise UsageError(
             f"{url}: expected a folder, or a URL that begins with "
             f"{', '.join(f'{name}://' for name in SCHEMES)}, found {scheme}://. Copy the store to "
             "one of these."
         )
-    parts = urlsplit(url)
+    parts = urlsplit(url)  # without what would put a secret into messages and ledgers
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise UsageError(
             f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}: expected the URL of a "
@@ -80,3 +74,4 @@ def _check(url: str, scheme: str) -> None:
             f"{url}: expected the folder of a store, as {scheme}://BUCKET/table.zarr, found no "
             "path. Name the folder."
         )
+    return Url(url)

@@ -10,15 +10,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE
 from srs_ooc.cli.run_options import with_cluster
-from srs_ooc.ensemble.compaction import (
-    N_FOLDS,
-    N_REPEATS,
-    FoldContext,
-    MemberRecord,
-    SmallSet,
-    compact,
-    rows_held_out,
-)
+from srs_ooc.ensemble import compaction
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run import Run
@@ -35,9 +27,9 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
               help="The best set of exactly K features, or of all there are.  [default: the "
               "smallest set within one standard error of the best]")  # fmt: skip
-@click.option("--folds", type=click.IntRange(2), default=N_FOLDS, show_default=True,
+@click.option("--folds", type=click.IntRange(2), default=compaction.N_FOLDS, show_default=True,
               help="Folds of the rows, each held out once.")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
+@click.option("--repeats", type=click.IntRange(1), default=compaction.N_REPEATS, show_default=True,
               help="How often the rows are split into folds anew.")  # fmt: skip
 @click.option("--held-out-rows", type=FILE, metavar="FILE", help="Hold out the rows whose ids FILE "
               "names, one a line, once, in place of folds.")  # fmt: skip
@@ -72,10 +64,10 @@ def compact_command(
     with Run(run, writable=True) as ledger:
         place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        held_out = rows_held_out(ledger, place, held_out_rows, time_split)
+        held_out = compaction.rows_held_out(ledger, place, held_out_rows, time_split)
         with watched(RunProgress(megabytes, shows)) as (watch, received):
-            site = FoldContext(place, megabytes, threads, watch, cluster)
-            small = compact(ledger, site, **how, held_out=held_out)
+            site = compaction.FoldContext(place, megabytes, threads, watch, cluster)
+            small = compaction.compact(ledger, site, **how, held_out=held_out)
     if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))
@@ -94,14 +86,14 @@ def compact_command(
             }
         )
     elif as_csv:
-        output.stream_csv(MemberRecord, small.records)
+        output.stream_csv(compaction.MemberRecord, small.records)
     else:
         what = "Scores" if place.manifest.classes else "Scores (R squared: variance explained)"
         what = "C-indices" if "events" in place.manifest.row_columns else what
         _show(small, what, 0 if held_out is None else len(held_out))
 
 
-def _show(small: SmallSet, what: str, n_held_out: int) -> None:
+def _show(small: compaction.SmallSet, what: str, n_held_out: int) -> None:
     within = small.n_selected_within
     found = f"{min(within)} to {max(within)} where one of {counted(len(within), 'fold')} was"
     if n_held_out:

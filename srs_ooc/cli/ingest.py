@@ -15,29 +15,13 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import flag_given
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    FILE,
-    MEMORY_OPTION,
-    PROGRESS_OPTIONS,
-    STORE,
-    THREADS_OPTION,
-    Brief,
-    describe_counts,
-    kind_of,
-    say,
-    with_options,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE, STORE, describe_counts, kind_of, say
+from srs_ooc.ingestion import ingest_options
 from srs_ooc.ingestion.feature_rows import begins_as, sample_columns
 from srs_ooc.ingestion.formats.genotypes import RAW, TRAW
 from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
-from srs_ooc.ingestion.ingest_options import (
-    FLAGS,
-    HELP,
-    OPTIONS,
-    IngestOptions,
-    SideColumns,
-    options_of,
-)
+from srs_ooc.ingestion.ingest_options import FLAGS, HELP, OPTIONS, IngestOptions, SideColumns
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
 from srs_ooc.ingestion.stages import forecast
@@ -165,7 +149,7 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-_SHARED = {"memory_mb": MEMORY_OPTION, "threads": THREADS_OPTION}
+_SHARED = {"memory_mb": output.MEMORY_OPTION, "threads": output.THREADS_OPTION}
 _TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
 
 
@@ -194,7 +178,7 @@ def _option_of(name: str, takes: Mapping[str, Any]) -> Callable[[Any], Any]:
 _INGEST = {name: _SHARED.get(name) or _option_of(name, one) for name, one in OPTIONS.items()}
 _OPTIONS = [
     *_INGEST.values(),
-    *PROGRESS_OPTIONS,
+    *output.PROGRESS_OPTIONS,
     click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write "
                  "nothing."),
     click.option("--dask", metavar="ADDRESS", help="Code pieces on the workers of a Dask "
@@ -205,13 +189,13 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("ingest", cls=Brief, first=(
+@click.command("ingest", cls=output.Brief, first=(
     "--target", "--ignore", "--row-ids", "--covariates", "--groups", "--orient", "--samples",
     "--id", "--memory-mb", "--dry-run", "--overwrite",
 ))  # fmt: skip
 @click.argument("tables", metavar="SOURCE...", nargs=-1, type=FILE)
 @click.argument("store", type=STORE)
-@with_options(_OPTIONS)
+@output.with_options(_OPTIONS)
 def ingest_command(
     *,
     tables: tuple[Path, ...],
@@ -294,7 +278,7 @@ def ingest_command(
 @click.argument("table", type=FILE, required=False)
 @click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
 @click.option("--target", metavar="NAMES", help="Columns of targets, separated by commas.")
-@with_options([_INGEST[name] for name in (
+@output.with_options([_INGEST[name] for name in (
     "task", "min_class_rows", "kind", "covariates", "separator", "decimal", "missing", "memory_mb",
 )])  # fmt: skip
 def targets_command(store: Place, table: Path | None, **given: Any) -> None:
@@ -328,7 +312,7 @@ def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions,
     """Return what the options of a command say; a ``.traw`` with samples says how it is turned."""
     if given["samples"] and any(begins_as(TRAW, table) for table in tables):
         given["orient"] = "features"
-    options, side = options_of(given)
+    options, side = ingest_options.options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
     if orient == "samples" and (options.sample_features or (not samples) != (id_name is None)):
         raise UsageError(

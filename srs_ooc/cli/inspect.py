@@ -182,5 +182,4 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
     said = [f"{counted(count, 'file')} of {what}" for what, count in files if count]
     if found.is_run:
         said = [f"{count:,} {what}" for what, count in files]
-    read = describe_nbytes(found.nbytes)
-    say(f"{found.path}: {read} read, all as written ({', '.join(said)})")
+    say(f"{found.path}: {describe_nbytes(found.nbytes)} read, all as written ({', '.join(said)})")

@@ -82,8 +82,8 @@ def _memory_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
         reads = "all in memory after the first touch"
     held = f", with which {draft.spec.model.model} was tried"
     if (largest := plan["largest_subspace_size"]) is not None:
-        way = "" if draft.is_remote else " (--q max)"  # which is the same wherever the store is
-        held = f"; the cap holds up to {largest:,}{way}"
+        # which is the same wherever the store is
+        held = f"; the cap holds up to {largest:,}{'' if draft.is_remote else ' (--q max)'}"
     disk, read = (describe_nbytes(round(plan[key] * MB))
                   for key in ("disk_mb", "read_mb_per_iteration"))  # fmt: skip
     return [

@@ -10,7 +10,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, Brief, memory_option, say, write
 from srs_ooc.results.figures import FIGURES, save_figure
-from srs_ooc.results.page import KINDS, default_path, text_of, write_report
+from srs_ooc.results.page import KINDS, default_path, write_report
 from srs_ooc.results.report import Report
 from srs_ooc.runs.run import Run
 
@@ -20,7 +20,7 @@ from srs_ooc.runs.run import Run
 @click.option("-o", "--out", type=FILE, metavar="FILE",
               help="The file to make; - for standard output.  [default: RUN with .html in place "
                    "of .run]")  # fmt: skip
-@click.option("--format", "kind", type=click.Choice(KINDS),
+@click.option("--format", "kind", type=click.Choice(list(KINDS)),
               help="A page that needs no network, Markdown, or JSON.  [default: by the name of the "
                    "file, else html]")  # fmt: skip
 @click.option("--figure", type=click.Choice(list(FIGURES)),
@@ -52,7 +52,7 @@ def report_command(
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
     report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
     if target is None:
-        write(text_of(report, kind))
+        write(KINDS[kind](report))
         return
     if figure is not None:
         save_figure(target, figure, report, replaces=overwrite)

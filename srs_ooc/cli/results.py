@@ -289,28 +289,22 @@ def assess_command(
     shows_again               p at most 0.05 over the features there are, no other way
     """
     from srs_ooc.ensemble.compaction import FoldContext
-    from srs_ooc.results.assessment import (
-        AssessedRecord,
-        assess,
-        assess_named,
-        panel_scores,
-        summary,
-    )
+    from srs_ooc.results import assessment
     from srs_ooc.results.report import Report
 
     process_nbytes()  # of the program alone, before there is work
     if is_named := run.is_file():
         names = (line.decode() for line in read_lines(run, "feature"))
-        found, scores = assess_named(names, open_store(other)), []
+        found, scores = assessment.assess_named(names, open_store(other)), []
     else:
         with Run(run, writable=False) as ledger:
             report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
-            found = assess(report, there := open_store(other))
+            found = assessment.assess(report, there := open_store(other))
             site = FoldContext(report.store, memory_mb, None, lambda step: True)
-            scores = panel_scores(report, there, site)
-    write_records(AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
+            scores = assessment.panel_scores(report, there, site)
+    write_records(assessment.AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
     _say_more(len(found), top, **form)
-    for line in summary(found, scores, "named" if is_named else "selected"):
+    for line in assessment.summary(found, scores, "named" if is_named else "selected"):
         say(line, err=form["as_csv"] or form["as_json"])
 
 

@@ -12,27 +12,18 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.options import names_in
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli import output
+from srs_ooc.cli import output, run_options
 from srs_ooc.cli.output import FILE, say, with_options
-from srs_ooc.cli.run_options import (
-    CONFIG_OPTION,
-    ByPart,
-    Count,
-    only_store,
-    request_of,
-    settled_options,
-    with_cache,
-    with_cluster,
-)
 from srs_ooc.results.feature_record import fields_of, held_text, lambda_text, why_none
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.run import Run
+from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
-from srs_ooc.runs.spec import RunSpec, notes_of
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.manifest import hopeless
@@ -44,12 +35,12 @@ SHOWN = 20
 MANY = 50
 """Selected features beyond which a small set is suggested."""
 WORK_OPTIONS = [
-    click.option("--iterations", type=Count(1), metavar="T",
+    click.option("--iterations", type=run_options.Count(1), metavar="T",
                  help="Iterations in total. Those already done are included.  "
                  "[default: 1000 to 10000; of a new run as `srs-ooc plan` advises, of one that "
                  "goes on as last asked for]"),
     output.memory_option("512; of a run that goes on, as last asked for"),
-    click.option("--halves", type=Count(0), metavar="N",
+    click.option("--halves", type=run_options.Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
                  "long as the run, or more.  "
@@ -59,17 +50,17 @@ WORK_OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("run", cls=ByPart, first=(
+@click.command("run", cls=run_options.ByPart, first=(
     "--memory-mb", "--fdr", "--adjust", "--iterations", "--seed", "--exclude", "--out", "--fresh",
 ))  # fmt: skip
 @click.argument("store", required=False, type=output.STORE)
-@with_options(WORK_OPTIONS + settled_options())
-@with_cluster
-@with_cache
+@with_options(WORK_OPTIONS + run_options.settled_options())
+@run_options.with_cluster
+@run_options.with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree (of prs and rase the models of the end) in the run's folder, "
               "for `srs-ooc predict`; settled when the run is created.  [default: no]")  # fmt: skip
-@CONFIG_OPTION
+@run_options.CONFIG_OPTION
 @click.option("--fresh", is_flag=True,
               help="Begin another run beside those there are.")  # fmt: skip
 @click.option("--out", type=FILE, metavar="RUN",
@@ -88,8 +79,8 @@ def run_command(
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
     process_nbytes()  # of the program alone, before there is work
-    opened = open_store(only_store() if store is None else store, cache=cache)
-    asked = request_of(given)
+    opened = open_store(run_options.only_store() if store is None else store, cache=cache)
+    asked = run_options.request_of(given)
     names = _targets_in(opened, asked.target)
     place, out = (out, None) if out and len(names) > 1 else (opened.place, out)
     runs: list[Path] = []
@@ -102,7 +93,7 @@ def run_command(
         seen = ledger.seen(opened)
         if is_new:
             _say_planned(ledger, request.iterations)
-            _say_notes(ledger, seen, is_given="draw_block" in request.options)
+            _say_notes(ledger, seen, request)
             if fresh or isinstance(opened.place, Url):
                 say(f"a new run: {run}", err=True)
         if len(names) > 1:
@@ -137,8 +128,8 @@ def _planned(draft: RunDraft) -> dict[str, Any]:
 @click.command("resume")
 @click.argument("run", type=FILE)
 @with_options(WORK_OPTIONS)
-@with_cluster
-@with_cache
+@run_options.with_cluster
+@run_options.with_cache
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
@@ -147,7 +138,7 @@ def resume_command(
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
     ledger = Run(run, writable=True, accept_loss=accept_loss)
-    _work(ledger, ledger.find_store(cache=cache), request_of(given), shows)
+    _work(ledger, ledger.find_store(cache=cache), run_options.request_of(given), shows)
 
 
 def _say_planned(ledger: Run, iterations: int | None) -> None:
@@ -169,15 +160,11 @@ def _say_planned(ledger: Run, iterations: int | None) -> None:
         )
 
 
-def _say_notes(ledger: Run, store: Store, *, is_given: bool) -> None:
-    spec, excluded = ledger.spec, ledger.input("excluded", "<u4")
-    n_candidates = store.n_features - (0 if excluded is None else len(excluded))
-    rows = ledger.input("rows", "<i4")
-    n_rows = store.n_rows if rows is None else len(rows)
-    few = Task.of_run(spec, store, ledger.inputs).few(spec)
-    for note in (*notes_of(spec, n_rows, n_candidates), *few):
+def _say_notes(ledger: Run, store: Store, request: Request) -> None:
+    spec, shape = ledger.spec, shape_of(store.manifest, ledger.inputs)
+    for note in RunDraft(request, spec, shape, store, ledger.inputs).notes:
         say(note, err=True)
-    if spec.draw_block > 1 and not is_given:
+    if spec.draw_block > 1 and "draw_block" not in request.options:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
         say(f"--draw-block not given: {spec.draw_block} ({why}).", err=True)
 

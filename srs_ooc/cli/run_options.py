@@ -13,16 +13,8 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Option, Whole, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.cli.output import (
-    FILE,
-    MEMORY_OPTION,
-    PROGRESS_OPTIONS,
-    SAFE_OPTION,
-    STORE,
-    THREADS_OPTION,
-    Brief,
-    with_options,
-)
+from srs_ooc.cli import output
+from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, Brief, with_options
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -137,9 +129,8 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
             data = stream.read(MB + 1)
         if len(data) > MB:
             raise UsageError(
-                f"{file}: expected a TOML file of options of at most "
-                f"{describe_nbytes(MB)}, found a larger one. Name a file of "
-                "options."
+                f"{file}: expected a TOML file of options of at most {describe_nbytes(MB)}, found "
+                "a larger one. Name a file of options."
             )
         values = tomllib.loads(data.decode())
     except OSError as error:
@@ -235,8 +226,8 @@ def store_command(name: str, first: Collection[str], options: list[Decorator]) -
     (of :class:`srs_ooc.results.live.RunProgress`). ``first`` are the flags of the short help.
     """
     json = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
-    usual = [THREADS_OPTION, json, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
-    every = [click.argument("store", type=STORE), *options, *usual, *PROGRESS_OPTIONS]
+    usual = [output.THREADS_OPTION, json, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
+    every = [click.argument("store", type=STORE), *options, *usual, *output.PROGRESS_OPTIONS]
     as_command = click.command(name, cls=ByPart, first=first)
     return lambda function: as_command(with_options(every)(function))
 

@@ -20,7 +20,7 @@ from srs_ooc.ensemble.feature_sensitivity import (
     SensitivityRecord,
     sensitivity,
 )
-from srs_ooc.ensemble.prediction import Report, predict
+from srs_ooc.ensemble.prediction import predict
 from srs_ooc.results.live import RunProgress
 
 
@@ -73,7 +73,13 @@ def predict_command(
     if report.is_risk:
         say("risk: the log-rank score, in steps from 0 to 64; a higher one means a sooner event")
     if report.n_training_rows and (report.accuracy is not None or report.rmse is not None):
-        say(_of_training(report))
+        which = "all"
+        if report.n_training_rows != report.n_rows:
+            which = f"{report.n_training_rows:,} of the {report.n_rows:,}"
+        say(
+            f"{which} rows are those that the run was trained on: these scores say nothing of new "
+            "rows. Predict rows that were left out (--rows of `srs-ooc run`), or another table."
+        )
     if report.accuracy is not None:
         say(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
     if report.rmse is not None:
@@ -85,15 +91,6 @@ def predict_command(
         say(f"{counted(report.n_unknown_labels, 'row')} of {what}")
     if report.n_unlabelled:
         say(f"{counted(report.n_unlabelled, 'row')} without a label, left out of the scores")
-
-
-def _of_training(report: Report) -> str:
-    n_trained = report.n_training_rows
-    which = "all" if n_trained == report.n_rows else f"{n_trained:,} of the {report.n_rows:,}"
-    return (
-        f"{which} rows are those that the run was trained on: these scores say nothing of new "
-        "rows. Predict rows that were left out (--rows of `srs-ooc run`), or another table."
-    )
 
 
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 10}

@@ -11,16 +11,9 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
+from srs_ooc.results import standing
 from srs_ooc.results.feature_record import lambda_text
 from srs_ooc.results.ranking import READING_NBYTES
-from srs_ooc.results.standing import (
-    Status,
-    list_runs,
-    network_values,
-    remove_run,
-    status_of,
-    values_of,
-)
 from srs_ooc.runs.ledger import FILE as LEDGER_FILE
 from srs_ooc.runs.run import Run
 from srs_ooc.store.arrays import OWN
@@ -65,11 +58,17 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     """
     Budget(memory_mb * MB, [Lease("the run's record and verdict", READING_NBYTES)]).check()
     with Run(run, writable=False) as ledger:
-        if (values := network_values(ledger)) is not None:
-            lines = _network_lines(values)
+        if (values := standing.network_values(ledger)) is not None:
+            lines = [
+                ("state", values["state"]),
+                ("targets", f"{values['targets']} of {values['targets_asked']}"),
+                ("memory", f"{values['peak_rss_mb']:.0f} MB (peak)"),
+                ("time", f"{values['seconds']:.1f} s of work"),
+                ("network", _listed(values["identity"])),
+            ]
         else:
-            status = status_of(ledger)
-            values, lines = values_of(status), _lines(status, quote(str(run)))
+            status = standing.status_of(ledger)
+            values, lines = standing.values_of(status), _lines(status, quote(str(run)))
     if as_json:
         echo_json(values)
         return
@@ -77,7 +76,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         say(f"{name:<12}{value}")
 
 
-def _lines(status: Status, run: str) -> list[tuple[str, str]]:
+def _lines(status: standing.Status, run: str) -> list[tuple[str, str]]:
     is_short = status.is_provisional or status.iterations < status.iterations_asked
     halves, inflation = status.halves or {}, lambda_text(status.inflation)
     n, each = status.iterations_asked - status.iterations, status.seconds_per_iteration
@@ -104,17 +103,7 @@ def _lines(status: Status, run: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _network_lines(values: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("state", values["state"]),
-        ("targets", f"{values['targets']} of {values['targets_asked']}"),
-        ("memory", f"{values['peak_rss_mb']:.0f} MB (peak)"),
-        ("time", f"{values['seconds']:.1f} s of work"),
-        ("network", _listed(values["identity"])),
-    ]
-
-
-def _selected(status: Status) -> str:
+def _selected(status: standing.Status) -> str:
     if status.is_provisional:
         return "no verdict yet: it comes after the iterations"
     if status.ranks_only:
@@ -122,7 +111,7 @@ def _selected(status: Status) -> str:
     return counted(status.n_selected, "feature")
 
 
-def _next(status: Status, run: str) -> str:
+def _next(status: standing.Status, run: str) -> str:
     if status.state == "running":
         return f"wait; the ranking so far: srs-ooc features {run}"
     is_enough = status.n_selected or status.ranks_only
@@ -136,7 +125,7 @@ def _listed(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in shown.items()) or "no options"
 
 
-def _planned(status: Status) -> str:
+def _planned(status: standing.Status) -> str:
     if status.planned_iterations is None or status.planned_seconds_per_iteration is None:
         return "nothing"
     planned = 1000 * status.planned_seconds_per_iteration
@@ -162,7 +151,7 @@ def remove_command(run: Path, yes: bool) -> None:
                 "removed."
             )
         click.confirm(f"Remove {run} and all it has learnt?", abort=True, err=True)
-    remove_run(run)
+    standing.remove_run(run)
     say(f"{run}: removed")
 
 
@@ -186,7 +175,7 @@ def runs_command(folder: Path, as_json: bool) -> None:
     n_selected                of a run
     n_rows, n_features        of a store
     """
-    found = list_runs(folder)
+    found = standing.list_runs(folder)
     if as_json:
         stream_json(found)
     elif found:

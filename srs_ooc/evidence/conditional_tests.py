@@ -17,14 +17,8 @@ from math import comb, isqrt
 import numpy as np
 
 from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
-from srs_ooc.evidence.rank_tests import (
-    Contrast,
-    RankTarget,
-    adjusted_steps,
-    combined,
-    contrasts_log_p,
-    strongest_of,
-)
+from srs_ooc.evidence import rank_tests
+from srs_ooc.evidence.rank_tests import RankTarget, combined, contrasts_log_p, strongest_of
 from srs_ooc.native.numerics import log
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
@@ -111,7 +105,7 @@ def held_nbytes(
     ``adjusts``: also what covariates leave of them.
     """
     n_rows, n_scores = min(n_rows, MOST_ROWS), n_classes if n_classes > 2 else 1
-    each = 2 * code_nbytes + len(Contrast) * adjusts
+    each = 2 * code_nbytes + len(rank_tests.Contrast) * adjusts
     return min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * each
 
 
@@ -417,7 +411,7 @@ def beside_others(
     found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
     looked, steps = Looked(codes, missing_code, target), None
     if target.covariates is not None:
-        steps = adjusted_steps(codes, missing_code, target.covariates)
+        steps = rank_tests.adjusted_steps(codes, missing_code, target.covariates)
     able = parts_rows = looked.is_high.any(axis=1)
     for n_others, leads in enumerate(leading(looked, *leaders, n_leading), 1):
         if n_others > 1:

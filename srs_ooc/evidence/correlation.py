@@ -256,8 +256,7 @@ def mrmr_order(
     for rank in range(len(order)):
         # Of equal values the first: the more important one, then as the hash has it.
         may_come = is_left & is_first if rank < n_first else is_left
-        worth = relevance * np.sqrt(1.0 - explained)
-        place = int(np.argmax(np.where(may_come, worth, -1.0)))
+        place = int(np.argmax(np.where(may_come, relevance * np.sqrt(1.0 - explained), -1.0)))
         order[rank], is_left[place] = place, False
         np.maximum(explained, squares[by_importance[place], by_importance], out=explained)
     return by_importance[order]

@@ -9,6 +9,7 @@ what they are, so many intervals miss; :func:`wide_enough` makes them as wide as
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import partial
 from math import sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -193,14 +194,13 @@ def auc(levels: Levels, is_in: Bools, z: float = Z) -> Interval:
     ahead = (2 * below_b + b) / (2 * n_b[of]) - centre
     behind = 1 - (2 * below_a + a) / (2 * n_a[of]) - centre
     parts = [levels.sums(a * ahead**2) / n_a**2, levels.sums(b * behind**2) / n_b**2]
+    variance, least = 0.0, 0.0
     if len(weights) > 1:
         losses = n_a * n_b - wins - ties
         pairs = wins * (1 - centre) ** 2 + ties * (0.5 - centre) ** 2 + losses * centre**2
         both = parts[0] + parts[1]
         kept = np.maximum(1 - pairs / (n_a * n_b) ** 2 / np.where(both > 0, both, 1), 0.5)
         parts = [part * kept for part in parts]
-    variance, least = 0.0, 0.0
-    if len(weights) > 1:
         of_pairs = np.maximum(centre * (1 - centre) - ties / (4 * n_a * n_b), 0) / (n_a * n_b)
         least = float((weights**2 * of_pairs).sum())
     for n, part in zip(totals, parts, strict=True):
@@ -493,7 +493,7 @@ def effect_of(
     """
     is_known = column < missing_code
     if contrast == Contrast.ABSENCE:
-        return _of_indicator(~is_known, target, z)
+        return _of_indicator(_OF_ABSENCE, ~is_known, target, z)
     if not is_known.all():
         column, target = column[is_known], target.of_rows(is_known)
     if not len(column) or column.min() == column.max():
@@ -529,40 +529,39 @@ def _largest(
     return best[:2]
 
 
-def _of_indicator(is_it: Bools, target: EffectTarget, z: float) -> tuple[Measure, int, Interval]:
-    """Return the effect of what is there or not."""
+_OF_ABSENCE = Measure.ABSENCE_CONCORDANCE, Measure.ABSENCE_AUC, Measure.ABSENCE_SHARES
+_OF_LEVEL = Measure.LEVEL_CONCORDANCE, Measure.LEVEL_AUC, Measure.LEVEL_SHARES
+"""Measures of what rows have or not: of times to an event, of numbers, of classes."""
+
+
+def _of_indicator(
+    measures: tuple[Measure, Measure, Measure], is_it: Bools, target: EffectTarget, z: float
+) -> tuple[Measure, int, Interval]:
+    """Return the effect of what is there or not, by the measure that suits the target."""
+    of_times, of_numbers, of_classes = measures
     if target.times is not None:
         found = concordance(is_it.astype(np.int64), target.times, target.strata, z)
-        return Measure.ABSENCE_CONCORDANCE, -1, found
+        return of_times, -1, found
     if not target.n_classes:
-        return Measure.ABSENCE_AUC, -1, auc(Levels.of(target.codes, target.strata), is_it, z)
-    measure = Measure.ABSENCE_SHARES
-    k, found = _largest(target, measure, lambda of: share_difference(is_it, of, target.strata, z))
-    return measure, k, found
+        return of_numbers, -1, auc(Levels.of(target.codes, target.strata), is_it, z)
+    shares = partial(share_difference, is_it, strata=target.strata, z=z)
+    return of_classes, *_largest(target, of_classes, shares)
 
 
 def _of_level(
     column: NDArray[Any], target: EffectTarget, z: float
 ) -> tuple[Measure, int, Interval]:
     """Return the effect of the level that differs most, over all strata."""
-    counts = np.bincount(column)
+    counts, best, level = np.bincount(column), 0.0, 0
     if not target.n_classes:
         ranks = Levels.of(target.codes, target.strata)
         sums = np.bincount(column, weights=ranks.centred()[ranks.cells])
         size = np.abs(sums) / np.sqrt(np.maximum(counts * (len(column) - counts), 1))
         level = int(np.argmax(size))
-        if target.times is not None:
-            is_it = (column == level).astype(np.int64)
-            found = concordance(is_it, target.times, target.strata, z)
-            return Measure.LEVEL_CONCORDANCE, level, found
-        return Measure.LEVEL_AUC, level, auc(ranks, column == level, z)
-    best, level = 0.0, 0
     for _, is_in in target.sides():
         inside, n_in = np.bincount(column[is_in], minlength=len(counts)), np.count_nonzero(is_in)
         apart = np.abs(inside / n_in - (counts - inside) / (len(column) - n_in))
         if apart.max() > best:
             best, level = float(apart.max()), int(np.argmax(apart))
-    measure = Measure.LEVEL_SHARES
-    is_it = column == level
-    k, found = _largest(target, measure, lambda of: share_difference(is_it, of, target.strata, z))
-    return measure, level * target.n_classes + k, found
+    measure, k, found = _of_indicator(_OF_LEVEL, column == level, target, z)
+    return measure, level * target.n_classes + k if target.n_classes else level, found

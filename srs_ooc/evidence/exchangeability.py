@@ -20,9 +20,6 @@ from srs_ooc.native.numerics import exp, log, log_factorial
 # What is not exchangeable stays in place: strata, and whole groups.
 
 _ROUNDING = 1e-6
-Rows = Ints32
-
-
 Alike = Literal["any", "octave", "size"]
 """Groups that trade places: of any size, of sizes in one octave (1, 2-3, 4-7, ...), of one size."""
 _STEPS = 64
@@ -63,8 +60,8 @@ class Exchangeability:
     def __init__(
         self,
         n_rows: int,
-        strata: Rows | None = None,
-        groups: Rows | None = None,
+        strata: Ints32 | None = None,
+        groups: Ints32 | None = None,
         alike: Alike = "size",
     ) -> None:
         self.n_rows = n_rows
@@ -73,8 +70,7 @@ class Exchangeability:
             self._first = np.arange(n_rows)
         else:
             self._rows = np.argsort(groups, kind="stable").astype(np.int32)
-            changes = np.flatnonzero(np.diff(groups[self._rows])) + 1
-            self._first = np.concatenate([[0], changes])
+            self._first = np.concatenate([[0], 1 + np.flatnonzero(np.diff(groups[self._rows]))])
         self.sizes = np.diff(np.append(self._first, n_rows))
         self.octaves = np.frexp(self.sizes)[1]
         self.missing_code = min(len(self._first), 2**16 - 1)
@@ -108,8 +104,7 @@ class Exchangeability:
             Class codes or numbers.
         """
         values = np.unique(target, return_inverse=True)[1]
-        kinds = np.stack([self.classes, values], axis=1)
-        alike = np.unique(kinds, axis=0, return_counts=True)[1]
+        alike = np.unique(np.stack([self.classes, values]), axis=1, return_counts=True)[1]
         return _log_factorials(np.bincount(self.classes)) - _log_factorials(alike)
 
     def spans(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -293,8 +288,7 @@ def deal_folds(
             f"{n_folds} folds of {n_units}. Ask for fewer folds."
         )
     kinds = _kinds(target, strata)[_first_of_most(unit_of, _kinds(target, strata))]
-    sizes = np.bincount(unit_of)
-    order = np.lexsort((derive_array(key, np.arange(n_units)), -sizes, kinds))
+    order = np.lexsort((derive_array(key, np.arange(n_units)), -np.bincount(unit_of), kinds))
     fold_of_unit = np.empty(n_units, np.intp)
     fold_of_unit[order] = np.arange(n_units) % n_folds
     return fold_of_unit[unit_of]
@@ -324,5 +318,4 @@ def _first_of_most(unit_of: Indices, kinds: Indices) -> Indices:
         np.stack([unit_of, kinds]), axis=1, return_index=True, return_counts=True
     )
     order = np.lexsort((pairs[1], -counts, pairs[0]))
-    starts = np.flatnonzero(np.diff(pairs[0][order], prepend=-1))
-    return first[order][starts]
+    return first[order][np.flatnonzero(np.diff(pairs[0][order], prepend=-1))]

@@ -275,18 +275,17 @@ def hazards(censored: Censored, risks: Floats) -> Floats:
     return _at_risk(censored, risks)[0]
 
 
-def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, Indices, Floats]:
-    """Return cumulative hazards; rows by falling time; and of each of these the sum at risk."""
+def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, Indices, Indices, Floats]:
+    """Return cumulative hazards; rows by falling time; the last of each time; sums at risk."""
     order = np.argsort(-censored.times, kind="stable")
     times, sums = censored.times[order], np.cumsum(risks[order])
     last = np.searchsorted(-times, -times, side="right") - 1  # of equal times
     sums = sums[last]
-    rates = censored.events[order] / sums
-    by_time = np.cumsum(rates[::-1])[::-1]
+    by_time = np.cumsum((censored.events[order] / sums)[::-1])[::-1]
     first = np.searchsorted(-times, -times, side="left")
     out = np.empty(len(times))
     out[order] = by_time[first]
-    return out, order, sums
+    return out, order, last, sums
 
 
 def cox(columns: Floats, censored: Censored) -> Floats:
@@ -299,9 +298,8 @@ def cox(columns: Floats, censored: Censored) -> Floats:
     def loss(beta: Floats) -> tuple[float, Floats, Floats]:
         eta = columns @ beta
         risks = np.exp(np.clip(eta, -500, 500))
-        hazard, order, sums = _at_risk(censored, risks)
-        seen, times = censored.events[order], censored.times[order]
-        last = np.searchsorted(-times, -times, side="right") - 1
+        hazard, order, last, sums = _at_risk(censored, risks)
+        seen = censored.events[order]
         means = (np.cumsum(columns[order] * risks[order, None], axis=0)[last] / sums[:, None])[seen]
         value = np.log(sums[seen]).sum() - eta[censored.events].sum() + 0.5 * RIDGE * beta @ beta
         slope = columns.T @ (risks * hazard - censored.events) + RIDGE * beta
@@ -338,8 +336,7 @@ def expected(
     if isinstance(target, Censored):
         log_risks = columns[:, 1:] @ cox(columns[is_in, 1:], target)
         risks = np.exp(log_risks[is_in])
-        left = target.events - risks * hazards(target, risks)
-        return left[None], log_risks[None, ~is_in]
+        return (target.events - risks * hazards(target, risks))[None], log_risks[None, ~is_in]
     if n_classes == 1:
         numbers = target.astype(np.float64)
         fitted = columns @ robust(columns[is_in], numbers)

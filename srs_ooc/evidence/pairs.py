@@ -152,8 +152,7 @@ class Halves:
         """Return which columns have three levels, as dosages of genotypes do; bool (n,)."""
         every = [(codes == level).any(axis=1) for level in range(_LEVELS)]
         has_more = ((codes >= _LEVELS) & (codes < self._missing_code)).any(axis=1)
-        is_three: Bools = np.all([*every, ~has_more], axis=0)
-        return is_three
+        return np.asarray(np.all([*every, ~has_more], axis=0), np.bool_)
 
     def scan(self, n_threads: int, begun: "Scanned | None" = None) -> Iterator["Scanned"]:
         """Look at all pairs, in pieces; yield what is found after each, nothing of none first.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.seeds import derive_array
+from srs_ooc.base.text import number_of
 from srs_ooc.native import _native
 from srs_ooc.native.numerics import log, logs, powers, products
 
@@ -107,11 +108,6 @@ class RiskSets(NamedTuple):
     of_censoring: Ints32
 
 
-_I32 = Ints32
-_I64 = Ints
-_Native = tuple[_I32, _I64, _I32, int, bool, _I32, _I64]
-
-
 class RankTarget(NamedTuple):
     """The target's side of the tests.
 
@@ -155,7 +151,7 @@ class RankTarget(NamedTuple):
     risk: RiskSets | None = None
 
     @property
-    def native(self) -> "_Native":
+    def native(self) -> tuple[Ints32, Ints, Ints32, int, bool, Ints32, Ints]:
         """What the native tests take."""
         whole = self.rows, self.starts, self.targets, self.n_targets, self.nominal, self.order
         return (*whole, self.scores)
@@ -191,9 +187,8 @@ class RankTarget(NamedTuple):
         """Return the target of a regression; (n_rows,), as ``strata`` are."""
         rows, starts = _by_stratum(len(target), strata)
         levels = np.zeros(len(rows), np.int32)
-        several = len(starts) > 2
         for start, stop in pairwise(starts.tolist()):
-            most = 2 if several and stop - start < SMALL_STRATUM else TARGET_LEVELS
+            most = 2 if len(starts) > 2 and stop - start < SMALL_STRATUM else TARGET_LEVELS
             levels[start:stop] = _levels(target[rows[start:stop]], most)
         n_levels = int(levels.max(initial=0)) + 1
         return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
@@ -235,8 +230,7 @@ class RankTarget(NamedTuple):
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         several = np.diff(starts) > 1
         kept &= np.repeat(several, np.diff(self.starts))
-        sizes = np.diff(starts)[several]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.diff(starts)[several])]).astype(np.int64)
         out = self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
         return out if self.nominal else out.of_levels(out.targets)
 
@@ -265,11 +259,10 @@ class RankTarget(NamedTuple):
     def of_levels(self, levels: Ints32) -> "RankTarget":
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
-        targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
-        out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
         scores = self.scores[left if len(left) else slice(1)] if len(self.scores) else self.scores
-        out = out._replace(scores=scores, untested=self.untested)
-        return out._replace(covariates=self.covariates, risk=self.risk)
+        out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(left)))
+        out = out._replace(nominal=False, order=np.zeros(0, np.int32), ascending=None)
+        return out._replace(scores=scores)
 
     def of_censoring(self, risk: RiskSets) -> "RankTarget":
         """Return the target of the same rows with events and censorings exchanged."""
@@ -283,10 +276,7 @@ class RankTarget(NamedTuple):
 
 def _ascending(names: Sequence[str]) -> Ints32 | None:
     """Return the place of each among all by its number; None where one is no number."""
-    try:
-        values = np.array([float(name) for name in names])
-    except ValueError:
-        return None
+    values = np.array([number_of(name) for name in names])
     if np.isnan(values).any():
         return None
     return np.unique(values, return_inverse=True)[1].astype(np.int32)
@@ -331,8 +321,7 @@ def _levels(target: Floats, most: int) -> Ints:
         return codes
     twice = 2 * np.cumsum(counts) - counts
     bins = np.unique(twice * most // (2 * len(target)), return_inverse=True)[1]
-    levels: Ints = bins[codes]
-    return levels
+    return np.asarray(bins[codes], np.int64)
 
 
 FIXED_SHARES = np.array([0.6, 0.2, 0.2])
@@ -364,8 +353,7 @@ def shares_beside(counts: Integers, own: Bytes) -> Floats:
     float64 (n, 3)
     """
     others = FIRST_SHARES + counts - (own[:, None] == np.arange(NO_CONTRAST))
-    shares: Floats = others / others.sum(axis=1)[:, None]
-    return shares
+    return np.asarray(others / others.sum(axis=1)[:, None], np.float64)
 
 
 def strongest_contrasts(
@@ -480,8 +468,7 @@ def strongest_of(log_p: Floats, shares: Floats) -> tuple[Floats, Bytes]:
     for number in range(NO_CONTRAST):
         is_there = own[:, number] > 0
         joined = np.zeros(len(log_p))
-        share = own[is_there, number] / among[is_there]
-        joined[is_there] = log_p[is_there, number] - logs(share)
+        joined[is_there] = log_p[is_there, number] - logs(own[is_there, number] / among[is_there])
         wins = joined < best
         best[wins], contrasts[wins] = joined[wins], number
     return -best / _LN10, contrasts

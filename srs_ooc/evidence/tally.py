@@ -14,8 +14,6 @@ from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, n_pag
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.native import _native
 
-_NO_COUNTS = np.zeros(0, np.uint32)
-
 
 class Tally:
     """What the iterations so far taught of each feature, by stored position.
@@ -52,7 +50,7 @@ class Tally:
             0 if probe is None else probe,
             self.importance,
             self.n_drawn,
-            _NO_COUNTS if probe is None else self.n_better,
+            self.n_better[:0] if probe is None else self.n_better,
             self._changed,
             PAGE_ITEMS,
         )

@@ -8,6 +8,7 @@ Speed is measured on the store, or estimated by published rates.
 import gc
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +25,7 @@ from srs_ooc.base.text import MB, ceil_div, describe_seconds
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.native.numerics import exp, log, log1p
-from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside
+from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, target_of
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import closed, survivors_of
@@ -88,14 +89,9 @@ def trials_for(chance: float, count: int, log_risk: float) -> int | None:
     high = max(count, 1)
     while log_chance_below(high, chance, count) > log_risk:
         high *= 2
-    low = count
-    while low < high:
-        middle = (low + high) // 2
-        if log_chance_below(middle, chance, count) <= log_risk:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(
+        range(high), True, count, key=lambda n: log_chance_below(n, chance, count) <= log_risk
+    )
 
 
 def draw_times(
@@ -201,9 +197,8 @@ def memory_plan(draft: RunDraft) -> RunBudget:
     """
     # As published: the process that plans is not the one that runs.
     asked = draft.request.cap_mb * MB, draft.request.threads, PROCESS_NBYTES
-    saves, beside = draft.saves, draft.beside_nbytes
-    sizes = draft.spec, draft.shape, *asked
-    budget = RunBudget.of_run(*sizes, saves=saves, beside_nbytes=beside)
+    spec, shape, beside = draft.spec, draft.shape, draft.beside_nbytes
+    budget = RunBudget.of_run(spec, shape, *asked, saves=draft.saves, beside_nbytes=beside)
     budget.mapped = budget.mapped and not draft.is_remote
     if budget.mapped:
         budget.grant("the store, mapped", draft.shape.codes_nbytes)
@@ -350,7 +345,7 @@ def _tests_seconds(resources: Resources) -> float:
     def beside(n: int) -> None:
         add_tests_beside(tests, neg_log10_p(n), (features[:n], known[:n]), features[:n])
 
-    n_rows, n_scores = table.task.n_rows, table.target().n_scores
+    n_rows, n_scores = table.task.n_rows, target_of(table.task).n_scores
     most = min(n_features, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
     seconds = alone + _scaled(beside, len(best), most)
     if most < n_features and (n_halves := tests.n_halves(n_features)):
@@ -437,11 +432,8 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     elif spec.method.judges_candidates:
         seconds *= n_models
         how += f", times {n_models:,.0f} models an iteration, the most there can be"
-    return Speed(
-        seconds / memory.n_workers,
-        False,
-        f"{spec.model.model} on one {how}; workers: {memory.n_workers}",
-    )
+    how = f"{spec.model.model} on one {how}; workers: {memory.n_workers}"
+    return Speed(seconds / memory.n_workers, False, how)
 
 
 # The two parts of a run whose method learns behind a screen, and their speed together.

@@ -12,38 +12,13 @@ from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Uints32
 from srs_ooc.base.errors import InputError, RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
-from srs_ooc.ensemble.compaction import (
-    MOST_HELD_OUT,
-    FoldContext,
-    forest_says,
-    held_out_nbytes,
-    room_for,
-    small_parts,
-)
+from srs_ooc.ensemble import compaction
+from srs_ooc.ensemble.compaction import MOST_HELD_OUT, FoldContext, forest_says, held_out_nbytes
 from srs_ooc.ensemble.panels import translate, translation
+from srs_ooc.evidence import effects, rank_tests
 from srs_ooc.evidence.conditional_tests import Looked, halves
-from srs_ooc.evidence.effects import (
-    EffectTarget,
-    Interval,
-    Levels,
-    Times,
-    Z,
-    auc,
-    concordance,
-    effect_of,
-    interaction,
-    spearman,
-    wilson,
-)
-from srs_ooc.evidence.rank_tests import (
-    FIXED_SHARES,
-    Contrast,
-    RankTarget,
-    combined,
-    contrasts_log_p,
-    p_values_of,
-    strongest_of,
-)
+from srs_ooc.evidence.effects import EffectTarget, Interval, effect_of
+from srs_ooc.evidence.rank_tests import FIXED_SHARES, Contrast, contrasts_log_p, strongest_of
 from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
 from srs_ooc.results.feature_record import fields_of, none_if_nan
@@ -61,7 +36,6 @@ LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
 _HELD_CELLS = 1 << 23
 """Cells of features that are read together, of the others beside them at most twice as many."""
-_NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
 
 
 @dataclass(frozen=True)
@@ -97,7 +71,7 @@ class _There(NamedTuple):
 
     store: Store
     task: Task
-    target: RankTarget
+    target: rank_tests.RankTarget
     effects: EffectTarget
     missing_code: int
     categorical: Bools | None
@@ -204,7 +178,7 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
         kinds = kinds if there.categorical is None else there.categorical[some]
         log_p = contrasts_log_p(codes, code, there.target, categorical=kinds)
         strength, contrasts = strongest_of(log_p, FIXED_SHARES)
-        p_values = p_values_of(strength)
+        p_values = rank_tests.p_values_of(strength)
         for i, place in enumerate(some.tolist()):
             tested, kind = (codes[i], code, there.effects, int(contrasts[i])), bool(kinds[i])
             measure, _, ends = effect_of(*tested, is_categorical=kind)
@@ -244,38 +218,37 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
         If the cap cannot hold the forest.
     """
     spec, inputs, store = report.spec, report.inputs, report.store
-    chosen = report.selected[: room_for(spec, inputs, store.manifest)].tolist()
+    chosen = report.selected[: compaction.room_for(spec, inputs, store.manifest)].tolist()
     names = {feature: report.reading.name(feature) for feature in chosen}
     places = _places_of(other, names.values())
     features = np.array(sorted(f for f in chosen if names[f] in places), np.uint32)
-    keeps_values = other.manifest.values_dtype is not None
-    if not (len(features) and spec.model.is_tree and keeps_values):
+    if not len(features) or not spec.model.is_tree or other.manifest.values_dtype is None:
         return []
     rows = np.linspace(0, other.n_rows - 1, min(other.n_rows, MOST_HELD_OUT)).astype(np.intp)
     at = [places[names[f]] for f in features.tolist()]
     extra = 16 * len(features) * len(rows) + 16 * other.n_rows
     extra += held_out_nbytes(len(rows), len(features), store.manifest)
-    with small_parts(spec, inputs, site, extra, saves=True) as parts:
+    with compaction.small_parts(spec, inputs, site, extra, saves=True) as parts:
         panel = _recoded(store, features, other, at, rows)
         key = key_of(spec.run.seed, Purpose.COMPACT)
         said = forest_says(parts, parts.trees.rows, features, panel, key)
     sizes, task = (len(features), len(rows)), Task.of(other, Inputs(), exchanges=True)
     if task.censored is not None:
         risks = np.unique(said[:, 0], return_inverse=True)[1]
-        times = Times.of(*task.censored.of_rows(rows))
-        return [PanelScore("C-index", *concordance(risks, times), *sizes)]
-    ranks = Levels.of(np.unique(said[:, -1], return_inverse=True)[1], None)
+        times = effects.Times.of(*task.censored.of_rows(rows))
+        return [PanelScore("C-index", *effects.concordance(risks, times), *sizes)]
+    ranks = effects.Levels.of(np.unique(said[:, -1], return_inverse=True)[1], None)
     target = task.target[rows]
     if not task.classes:
-        numbers = Levels.of(np.unique(target, return_inverse=True)[1], None)
-        return [PanelScore("rank correlation", *spearman(ranks, numbers), *sizes)]
+        numbers = effects.Levels.of(np.unique(target, return_inverse=True)[1], None)
+        return [PanelScore("rank correlation", *effects.spearman(ranks, numbers), *sizes)]
     found = []
     if not spec.adjusts_for:
         right = float(np.mean(np.argmax(said, axis=1) == target))
-        share = Interval(right, *wilson(right, len(rows), Z))
+        share = Interval(right, *effects.wilson(right, len(rows), effects.Z))
         found.append(PanelScore("share predicted right", *share, *sizes))
     if len(task.classes) == 2:
-        found.append(PanelScore("AUC", *auc(ranks, target == 1), *sizes))
+        found.append(PanelScore("AUC", *effects.auc(ranks, target == 1), *sizes))
     return found
 
 
@@ -331,8 +304,7 @@ def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:
     found = {name: source for source, name in enumerate(store.names) if name in wanted}
     if not found:
         return {}
-    stored = places_of(store, np.array([*found.values()]))
-    return dict(zip(found, stored.tolist(), strict=True))
+    return dict(zip(found, places_of(store, np.array([*found.values()])).tolist(), strict=True))
 
 
 def _here(
@@ -340,15 +312,12 @@ def _here(
 ) -> AssessedRecord:
     """Return what the run itself shows of a feature."""
     name, *others = (names[feature] for feature in together)
-    beside = " and ".join(others)
+    said = vars(pairs[name]) if len(others) == 1 and name in pairs else {}
     if not others:
         said = fields_of(verdict, together[0])
-        ends = said["effect"], said["low"], said["high"]
-        return AssessedRecord(name, False, beside, said["measure"] if ends[0] else "", *ends)
-    pair = pairs.get(name) if len(others) == 1 else None
-    if pair is None:
-        return AssessedRecord(name, False, beside, "", None, None, None)
-    return AssessedRecord(name, False, beside, pair.measure, pair.effect, pair.low, pair.high)
+    effect, low, high = (said.get(what) for what in ("effect", "low", "high"))
+    measure = said.get("measure", "") if others or effect else ""
+    return AssessedRecord(name, False, " and ".join(others), measure, effect, low, high)
 
 
 def _beside(
@@ -366,8 +335,10 @@ def _beside(
         looked = Looked(codes, code, there.target)
         parts = looked.parts([*range(1, len(together))], there.target)
         log_ps = [contrasts_log_p(column, code, part, categorical=kinds) for part in parts]
-        strength = combined(np.array([strongest_of(one, FIXED_SHARES)[0] for one in log_ps]))
-        found = Interval(np.nan, np.nan, np.nan)
+        strength = rank_tests.combined(
+            np.array([strongest_of(one, FIXED_SHARES)[0] for one in log_ps])
+        )
+        found = effects.UNKNOWN
         if record.measure:  # of a pair: of the class, or the numbers, that this is of
             task, values = there.task, there.task.target.astype(np.float64)
             if task.classes:
@@ -375,13 +346,13 @@ def _beside(
             is_known, high = (codes < code).all(axis=0), halves(codes, code)
             strata = None if task.strata is None else task.strata[is_known]
             cells = (2 * high[0].astype(np.int64) + high[1])[is_known]
-            found = interaction(values[is_known], cells, strata)
+            found = effects.interaction(values[is_known], cells, strata)
     else:
         only = Contrast(int(row["differs_in"]) % len(Contrast))
         log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
         strength = np.nan_to_num(-log_p[:, only] / log(10.0))
         found = _effect(column[0], row, there, is_categorical)
-    return found, float(p_values_of(strength)[0])
+    return found, float(rank_tests.p_values_of(strength)[0])
 
 
 def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool) -> Interval:
@@ -391,9 +362,9 @@ def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool)
         k = int(row["toward"]) % target.n_classes
         target = target._replace(codes=(target.codes == k).astype(np.int32), n_classes=2)
     if is_categorical:  # levels are numbered by each store in its own way
-        return Interval(np.nan, np.nan, np.nan)
+        return effects.UNKNOWN
     measure, _, found = effect_of(column, there.missing_code, target, int(row["differs_in"]))
-    return found if measure else Interval(np.nan, np.nan, np.nan)
+    return found if measure else effects.UNKNOWN
 
 
 def _shown_there(
@@ -401,7 +372,7 @@ def _shown_there(
 ) -> AssessedRecord:
     """Return the record with what the other store shows: whether the same way, and again."""
     effect, low, high = map(none_if_nan, ends)
-    neutral = _NEUTRAL.get(record.measure, 0.0)
+    neutral = next((m.neutral for m in effects.Measure if m.title == record.measure), 0.0)
     same = None
     if record.effect is not None and effect is not None:
         same = (record.effect > neutral) == (effect > neutral)

@@ -12,16 +12,10 @@ import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.options import Flag, WordOrFile, flag_of
-from srs_ooc.base.text import cell_text, counted, visible
+from srs_ooc.base.text import ceil_div, cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import (
-    FeatureRecord,
-    held_text,
-    lambda_text,
-    size_text,
-    why_none,
-)
+from srs_ooc.results.feature_record import held_text, lambda_text, size_text, why_none
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.inputs import digest
@@ -86,8 +80,7 @@ def _of_draws(report: Report) -> Iterator[tuple[str, str]]:
     run, (median, n_never) = quote(str(report.ledger.run)), report.draws
     by_tests = report.reading.verdict is not None
     if median < FEW_DRAWS:
-        n = report.reading.n_iterations
-        more = -(-FEW_DRAWS * max(n, 1) // max(median, 1))
+        more = ceil_div(FEW_DRAWS * max(report.reading.n_iterations, 1), max(median, 1))
         never = f", {n_never:,} of them never" if n_never else ""
         what = "What trees propose to test beside others, and ranks without a q-value, are"
         yield (
@@ -132,7 +125,7 @@ def answers_of(report: Report) -> dict[str, list[str]]:
     """Return what a reader asks first, with the sentences that answer it, the gist first."""
     found = "What comes first so far" if report.reading.is_provisional else "What was found"
     return {
-        found: [*_found(report), _first(report.records)],
+        found: [*_found(report), _first(report)],
         "How sure": _surety(report),
         "How well it predicts": _prediction(report),
         "How stable it is over rows": _steadiness(report),
@@ -174,10 +167,10 @@ def _found(report: Report) -> list[str]:
     return [*found, f"A test of each feature alone finds {n_alone:,}{among}, too."]
 
 
-def _first(records: list[FeatureRecord]) -> str:
-    if not records:
+def _first(report: Report) -> str:
+    if not report.records:
         return "There is no feature to list."
-    first = records[0]
+    first = report.records[0]
     if first.q_value is not None:
         differs = [] if first.effect is None else [first.direction or "", size_text(vars(first))]
         alone = ["alone"] * bool(first.beside and differs)
@@ -462,9 +455,8 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    seen = visible(text).replace("\n", " ")
     # Backticks of commands stay; inside them nothing is escaped.
-    parts = seen.split("`")
+    parts = visible(text).replace("\n", " ").split("`")
     return "`".join(part if i % 2 and i + 1 < len(parts) else _plain(part)
                     for i, part in enumerate(parts))  # fmt: skip
 

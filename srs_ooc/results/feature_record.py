@@ -208,9 +208,7 @@ class FeatureRecord:
 
 
 _IN_WORDS = {"differs_in", "beside", "measure"}
-_AS_KEPT = [
-    name for name in TABLE.names or () if name in FeatureRecord.__annotations__.keys() - _IN_WORDS
-]
+_AS_KEPT = (FeatureRecord.__annotations__.keys() & set(TABLE.names or ())) - _IN_WORDS
 """Columns of the verdict that are shown as they are kept."""
 
 

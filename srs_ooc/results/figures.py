@@ -23,7 +23,7 @@ from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signe
 from srs_ooc.runs.feature_tests import columns_of
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
-INK, RULE = "#1d2229", "#d4d9e0"
+INK = "#1d2229"
 COLOURS = (
     BLUE, ORANGE, GREEN, PURPLE, "#b8860b", "#56b4e9", "#7f3b08", "#4d4dff", "#66a61e", "#e7298a",
     "#1b7f8c", "#a6761d", GREY,
@@ -140,8 +140,7 @@ def draw_volcano(ax: Any, report: Report) -> None:
             style = {"ha": "right" if x[i] > 0 else "left", "va": "center", "fontsize": 8}
             away, place = (-5 if x[i] > 0 else 5, 0), {"textcoords": "offset points"}
             ax.annotate(name, (x[i], y[i]), away, parse_math=False, **place, **style)
-    ax.set(ylabel="-log10 p")
-    ax.set_ylim(bottom=0)
+    ax.set(ylabel="-log10 p", ylim=(0, None))
     _sign_axis(ax, report)
 
 
@@ -171,8 +170,7 @@ def draw_discoveries(ax: Any, report: Report) -> None:
     else:
         ax.step(iterations, [point.found for point in points], where="post", color=BLUE)
         ax.set_ylabel("features found")
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("iterations")
+    ax.set(ylim=(0, None), xlabel="iterations")
 
 
 def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
@@ -192,11 +190,9 @@ def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
             ax.plot(at, shares, color=colour, marker="o", markersize=3, linewidth=1.2, label=label)
     ax.set_xscale("log")
     ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("")
+    ax.xaxis.set(major_formatter="{x:g}", minor_formatter="")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_ylim(top=1.04)
-    ax.set_ylabel(f"among the first {n_leading}")
+    ax.set(ylim=(None, 1.04), ylabel=f"among the first {n_leading}")
     _legend(ax, reverse=True)
 
 
@@ -215,8 +211,7 @@ def draw_feature(ax: Any, report: Report, name: str, stored: Integers) -> None:
         _draw_curves(ax, report, stored, report.censored)
         return
     profiles, (ends,) = profiles_of(report, stored), ends_of(report, stored)
-    draw = _draw_classes if profiles.classes else _draw_numbers
-    draw(ax, profiles, ends or [])
+    (_draw_classes if profiles.classes else _draw_numbers)(ax, profiles, ends or [])
 
 
 def draw_survival(ax: Any, report: Report) -> None:
@@ -442,12 +437,15 @@ TAKES = (
 
 
 @contextmanager
-def _figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Yield an empty figure in the style of a report; no window, no state that stays."""
+def _figure(name: str, report: Report) -> Iterator[Any]:
+    """Yield a figure as it is drawn, in the style of a report; no window, no state that stays."""
+    draw, size = FIGURES[name]
     mpl, figures = (library(f"matplotlib{part}", *TAKES) for part in ("", ".figure"))
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters that the font of this machine lacks
-        yield figures.Figure(figsize=size, layout="constrained")
+        figure = figures.Figure(figsize=size, layout="constrained")
+        draw(figure.subplots(), report)
+        yield figure
 
 
 def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False) -> None:
@@ -473,7 +471,6 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
     """
     if name not in FIGURES:
         raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
-    draw, size = FIGURES[name]
     ending = path.suffix.lower()
     if ending not in _DATES:
         raise UsageError(
@@ -481,10 +478,9 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
             f"{path.suffix or 'none'}. Choose another name."
         )
     undated = dict.fromkeys(_DATES[ending])
-    with _figure(size) as figure:
-        draw(figure.subplots(), report)
-        with explained(path), published_file(path, replaces=replaces) as scratch:
-            figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
+    published = published_file(path, replaces=replaces)
+    with _figure(name, report) as figure, explained(path), published as scratch:
+        figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
 
 
 def image_of(report: Report, name: str) -> str:
@@ -499,9 +495,7 @@ def image_of(report: Report, name: str) -> str:
     name : str
         Of :data:`FIGURES`.
     """
-    draw, size = FIGURES[name]
     text = StringIO()
-    with _figure(size) as figure:
-        draw(figure.subplots(), report)
+    with _figure(name, report) as figure:
         figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
     return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue().encode()).decode()}"

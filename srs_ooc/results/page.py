@@ -226,7 +226,8 @@ def _compact(value: Any) -> Any:
 
 # Writing a report: the page, its texts, or one figure, under a memory cap.
 
-KINDS = ("html", "md", "json")
+KINDS = {"html": page_of, "md": markdown_of, "json": json_of}
+"""What makes a report as text, by kind."""
 
 
 def default_path(run: Path, kind: str) -> Path:
@@ -259,11 +260,6 @@ def write_report(report: Report, out: Path, kind: str, *, replaces: bool = False
         raise UsageError(
             f"{out}: expected a path that is free, found a file. Choose another, or --overwrite."
         )
-    text = text_of(report, kind)
+    text = KINDS[kind](report)
     with explained(out), published_file(out, replaces=replaces) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="\n")
-
-
-def text_of(report: Report, kind: str) -> str:
-    """Return a report as text of a kind of :data:`KINDS`."""
-    return {"html": page_of, "json": json_of, "md": markdown_of}[kind](report)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Indices, Ints, Uints32
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, halves
-from srs_ooc.evidence.effects import Interval, interaction, wide_enough
+from srs_ooc.evidence.effects import interaction, wide_enough
 from srs_ooc.results.feature_record import none_if_nan
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.feature_tests import NOBODY, columns_of, some_rows
@@ -129,7 +129,11 @@ def pairs_of(
                 strata = None if task.strata is None else task.strata[tested[is_in]]
                 found = {what: interaction(v, cells, strata, z) for what, v in values.items()}
                 what = max(found, key=lambda name: np.nan_to_num(abs(found[name].effect), nan=-1.0))
-                record = _record(names, within, said, what, found[what], cells, values[what])
+                counts = np.bincount(cells, minlength=4).tolist()
+                sums = np.bincount(cells, values[what], 4).tolist()
+                means = [total / n if n else None for total, n in zip(sums, counts, strict=True)]
+                measured = what, *map(none_if_nan, found[what]), *means, *counts
+                record = PairRecord(names[0], names[1], within, *said, *measured)
                 yield Pair(record, columns[:2, is_in], cells, values[what])
 
 
@@ -172,19 +176,3 @@ def _values(title: str, task: Task, rows: Indices) -> dict[str, NDArray[Any]]:
         return {named: target.astype(np.float64)}
     shown = range(1 if len(classes) == 2 else 0, len(classes))
     return {f"share of {classes[k]}": target == k for k in shown}
-
-
-def _record(
-    names: list[str],
-    within: str | None,
-    said: tuple[bool, float, float | None],
-    what: str,
-    found: Interval,
-    cells: Ints,
-    values: NDArray[Any],
-) -> PairRecord:
-    counts = np.bincount(cells, minlength=4).tolist()
-    sums = np.bincount(cells, values, 4).tolist()
-    means = [total / n if n else None for total, n in zip(sums, counts, strict=True)]
-    ends = map(none_if_nan, found)
-    return PairRecord(names[0], names[1], within, *said, what, *ends, *means, *counts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from math import lgamma, log
 from typing import Any
 
@@ -18,21 +19,12 @@ from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrast
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
 from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.learners.tree_learner import UNWEIGHTED
-from srs_ooc.results.feature_record import (
-    FeatureRecord,
-    PartReader,
-    ScoredRecord,
-    explain,
-    lambda_cautions,
-    none_if_nan,
-    record_of,
-    with_columns,
-)
+from srs_ooc.results import feature_record
+from srs_ooc.results.feature_record import FeatureRecord, PartReader, ScoredRecord, record_of
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict, kept_names
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.manifest import CONSTANT, Manifest
@@ -108,28 +100,22 @@ class Ranking:
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only, self._spec = spec.run.judge == "none", spec
-        self._read_scores(spec, parts)
+        self._scores: Scores | None = None
+        if part := spec.method.ranks_by:
+            scores = np.zeros(manifest.n_features)
+            parts[part] = PartReader(lambda saved: saved.fill("score", scores))
+            self._scores = lambda _, features: (scores[features], None)
+        elif spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            models = ModelScores(manifest.n_features, by_subspace=by_subspace)
+            parts[ModelScores.name], self._scores = models, models.scores
         kind = ScoredRecord if ModelScores.name in parts else FeatureRecord
-        self.record_type, self._titles = with_columns(kind, manifest.feature_columns)
+        self.record_type, self._titles = feature_record.with_columns(kind, manifest.feature_columns)
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict, self.halves = Verdict.of(ledger), halves_of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
-
-    def _read_scores(self, spec: RunSpec, parts: dict[str, Stateful]) -> None:
-        """Add the part of the ledger with the run's own scores, where it does not rank by MDI."""
-        n_features = len(self.positions)
-        self._scores: Scores | None = None
-        if part := spec.method.ranks_by:
-            scores = np.zeros(n_features)
-            parts[part] = PartReader(lambda saved: saved.fill("score", scores))
-            self._scores = lambda _, features: (scores[features], None)
-        elif spec.model.scores_features:
-            by_subspace = spec.model.model_importance == SUBSPACES
-            models = ModelScores(n_features, by_subspace=by_subspace)
-            parts[ModelScores.name] = models
-            self._scores = models.scores
 
     def ordered(self) -> Iterator[Uints32]:
         """Yield the stored positions of all features by rank, a batch at a time.
@@ -173,12 +159,7 @@ class Ranking:
 
     def top(self, n: int) -> Uints32:
         """Return the stored positions of the ``n`` features ranked first."""
-        batches: list[Uints32] = []
-        for batch in self.ordered():
-            batches.append(batch[: n - sum(map(len, batches))])
-            if sum(map(len, batches)) >= n:
-                break
-        return np.concatenate(batches)
+        return np.fromiter(islice(chain.from_iterable(self.ordered()), n), np.uint32)
 
     def best(self, limit: int, *, only_selected: bool) -> list[int]:
         """Return the ``limit`` features that :meth:`ordered` yields first.
@@ -218,21 +199,18 @@ class Ranking:
 
     def records(self, among: Integers | None = None) -> Iterator[FeatureRecord]:
         """Yield the lines of features by stored position, all unless given, best first."""
-        is_wanted = None
-        if among is not None:
-            is_wanted = np.zeros(len(self.positions), np.bool_)
-            is_wanted[among] = True
-            n_left = len(among)
+        is_wanted = np.zeros(len(self.positions), np.bool_)
+        is_wanted[slice(None) if among is None else among] = True
+        n_left = int(np.count_nonzero(is_wanted))
         by_feature = np.argsort(self.kept.features)
         rank = 0
         for batch in self.ordered():
-            wanted = np.ones(len(batch), np.bool_) if is_wanted is None else is_wanted[batch]
-            places = np.flatnonzero(wanted)
+            places = np.flatnonzero(is_wanted[batch])
             entered = self._entered(batch[places], by_feature)
             for place, when in zip(places.tolist(), entered.tolist(), strict=True):
                 yield self.record(rank + place + 1, int(batch[place]), when or None)
             rank += len(batch)
-            if is_wanted is not None and not (n_left := n_left - len(places)):
+            if not (n_left := n_left - len(places)):
                 return
 
     def _entered(self, features: Uints32, by_feature: Indices) -> Uints32:
@@ -255,9 +233,9 @@ class Ranking:
             further["p_better"] = int(self.tally.n_better[stored]) / n_drawn
         if self._scores is not None:
             score, error = self._scores(np.array([n_drawn]), np.array([stored]))
-            further["score"] = none_if_nan(score[0])
+            further["score"] = feature_record.none_if_nan(score[0])
             if error is not None:
-                further["standard_error"] = none_if_nan(error[0])
+                further["standard_error"] = feature_record.none_if_nan(error[0])
         drawing, judged = (rank, n_drawn, total, self.n_iterations), (self.verdict, self.halves)
         line = record_of(stored, self.name, drawing, *judged, self.record_type, **further)
         for cells in self._said([int(self.positions[stored])]) if self._titles else ():
@@ -283,7 +261,7 @@ class Ranking:
         shown = [self.name(other) for other in self.verdict.cluster_of(stored)[:MEMBERS_SHOWN]]
         record = next(self.records(np.array([stored])))
         is_out = self._excluded is not None and stored in self._excluded
-        return explain(record, self._spec.fdr, shown, is_out=is_out)
+        return feature_record.explain(record, self._spec.fdr, shown, is_out=is_out)
 
     @property
     def n_candidates(self) -> int:
@@ -335,7 +313,7 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
     verdict, spec, given = reading.verdict, ledger.spec, store.manifest.row_columns
     contrasts = np.empty(0, np.uint8) if verdict is None else verdict.best["differs_in"]
     n, n_absent = len(contrasts), int(np.count_nonzero(contrasts == Contrast.ABSENCE))
-    more = {} if verdict is None else lambda_cautions(verdict)
+    more = {} if verdict is None else feature_record.lambda_cautions(verdict)
     more |= {
         "Most of what is selected differs in what is missing": (
             2 * n_absent > n,
@@ -494,7 +472,8 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
             shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]
-            return explain(record, ledger.spec.fdr, shown, is_out=False)  # it was drawn
+            level = ledger.spec.fdr
+            return feature_record.explain(record, level, shown, is_out=False)  # it was drawn
     raise RunError(
         f"{missing} --why without a store knows only the features that the verdict put first: "
         "`srs-ooc features RUN` shows them."

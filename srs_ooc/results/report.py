@@ -451,8 +451,7 @@ def history_of(ledger: Run, reading: Ranking) -> list[Point]:
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
         led_at = dict(zip(kept["iterations"].tolist(), kept["features"], strict=True))
     if n := reading.n_iterations:
-        tie = key_of(spec.run.seed, Purpose.RANK_TIE)
-        led_at[n] = best_features(reading.tally, LEADING, tie)
+        led_at[n] = best_features(reading.tally, LEADING, key_of(spec.run.seed, Purpose.RANK_TIE))
     for iterations, led in led_at.items():
         if iterations > n:  # of a run that goes on
             continue
@@ -502,8 +501,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float,
             neg_log10_p = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])
             measure, _, interval = effect_of(column, missing, of_effects)
             if not np.isnan(interval.effect):
-                size = signed(measure.title, interval.effect)
-                yield left[place], size, neg_log10_p, False
+                yield left[place], signed(measure.title, interval.effect), neg_log10_p, False
 
 
 def rounded(values: Floats) -> list[float]:

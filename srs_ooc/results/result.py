@@ -169,8 +169,7 @@ class Result:
         with python_spelling():
             _, top = checked(kind=kind, top=top)
             reading = self.reading
-            among = reading.selected() if only_selected else None
-            best = islice(reading.records(among), top)
+            best = islice(reading.records(reading.selected() if only_selected else None), top)
             return frame_of(kind, reading.record_type, best)
 
     def pairs(self, kind: str = "pandas", *, only_selected: bool = False) -> Any:
@@ -311,22 +310,17 @@ class Result:
         StoreError, UsageError, BudgetError
             If the store has no values, the file is there, or the cap is too small.
         """
-        from srs_ooc.results.exporting import (
-            check_asked,
-            export_columns,
-            named_positions,
-            ranked_positions,
-        )
+        from srs_ooc.results import exporting
 
         out, cap = Path(path), memory_mb * MB
         with asked_in_python(names=names) as files, self._ledger() as ledger:
-            check_asked(top, names, out)
+            exporting.check_asked(top, names, out)
             store = ledger.find_store(self._given)
             if files["names"] is None:
-                wanted = ranked_positions(ledger, self.reading, top)
+                wanted = exporting.ranked_positions(ledger, self.reading, top)
             else:
-                wanted = named_positions(store, files["names"], cap)
-            export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
+                wanted = exporting.named_positions(store, files["names"], cap)
+            exporting.export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
         return out
 
     def compare(self, other: "Result") -> Comparison:
@@ -379,8 +373,7 @@ class Result:
             table, cap = data, memory_mb * MB
             if isinstance(data, str | Path):  # a store, or a file
                 place = stack.enter_context(as_predicted(place_of(data), cap))
-                is_store = isinstance(place, Url) or place.is_dir()
-                table = open_store(place) if is_store else place
+                table = open_store(place) if isinstance(place, Url) or place.is_dir() else place
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
             if load_splits(self.run, model.trees) is None:

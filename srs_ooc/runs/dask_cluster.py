@@ -324,8 +324,7 @@ class DaskCluster:
         there = WorkerStore.of(store, self.worker_memory_mb)
 
         def executor(n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
-            returned = records and closing is None
-            told = task.rows, task.target, returned, closing, task.weights
+            told = task.rows, task.target, records and closing is None, closing, task.weights
             job = GrowJob(there, spec.to_json(), *told)
             return BatchExecutor(self.line(job), n_columns, job.round_size)
 
@@ -380,8 +379,7 @@ def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
     UsageError
         If it is none, or an asynchronous one.
     """
-    found = _distributed()
-    if not isinstance(client, found.Client) or client.asynchronous:
+    if not isinstance(client, _distributed().Client) or client.asynchronous:
         raise UsageError(
             "client: expected a distributed.Client that is not asynchronous, found "
             f"{type(client).__name__}."

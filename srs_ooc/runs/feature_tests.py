@@ -106,10 +106,6 @@ class TestTable:
         if self._units is not None:
             self.missing_code = self._units.missing_code
 
-    def target(self, rows: Indices | None = None) -> RankTarget:
-        """Return what features are tested against, of some rows where given."""
-        return target_of(self.task, rows)
-
     def categorical(self, features: Uints32) -> Bools | None:
         """Return which features are; None where none is, or where means of groups are ranked."""
         flags = self._resources.categorical if self._units is None else None
@@ -240,7 +236,7 @@ class MarginalTests:
         self._resources, self._ledger = resources, ledger
         self.tell = resources.tell
         self.table = TestTable(resources)
-        self._target = self.table.target()
+        self._target = target_of(self.table.task)
         self.location = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: Bytes | None = None
@@ -313,7 +309,7 @@ class MarginalTests:
         """
         table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
         rows = some_rows(table.task.n_rows, PAIRS_ROWS)
-        halves = Halves(table.target(rows), rows, table.missing_code, most)
+        halves = Halves(target_of(table.task, rows), rows, table.missing_code, most)
         are_three: list[Bools] = [np.zeros(0, np.bool_)]
         for columns in table.columns(features):
             at = len(halves.features)
@@ -552,7 +548,8 @@ def strongest_alone(
     And their -log10 p. Those given are by the first shares of the contrasts: no feature has a part
     in those of others.
     """
-    n_rows, n_scores = min(tests.table.task.n_rows, MOST_ROWS), tests.table.target().n_scores
+    task = tests.table.task
+    n_rows, n_scores = min(task.n_rows, MOST_ROWS), target_of(task).n_scores
     features = strongest(neg_log10_p, key, n_looked_at(n_rows, n_scores))
     return features, neg_log10_p[features]
 
@@ -591,7 +588,7 @@ def add_tests_beside(
     n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
     table = tests.table
     rows = some_rows(table.task.n_rows, MOST_ROWS)
-    target = table.target(rows)
+    target = target_of(table.task, rows)
     most, first = len(leaders[0]), leaders[0]
     if most < n_tested:  # a half, so that others may be among those looked at
         first = first[: most // 2]

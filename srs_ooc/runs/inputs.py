@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.arrays import Bools, Indices, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes, number_of
 from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.evidence.null_model import NullModel
 from srs_ooc.native._native import hash_text
@@ -273,10 +273,7 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
             where = f"{file}, line {lines.line_num}"
             if len(row) != len(header):
                 raise UsageError(f"{where}: expected {len(header)} cells, found {len(row)}.")
-            try:
-                value = float(row[score])
-            except ValueError:
-                value = -1.0
+            value = number_of(row[score])
             if not (isfinite(value) and value >= 0):
                 raise UsageError(
                     f"{where}: expected a score from 0 on, found {row[score][:40]!r}. Leave "

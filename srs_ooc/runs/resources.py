@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from srs_ooc.base.arrays import Bools
 from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
@@ -332,5 +334,4 @@ def categorical_features(store: Store) -> Bools | None:
     """Return which features are categorical; bool (n_features,), or None where none is."""
     if not store.manifest.kind_counts.get("categorical"):
         return None
-    flags: Bools = store.kinds() == CATEGORICAL
-    return flags
+    return np.asarray(store.kinds() == CATEGORICAL, np.bool_)

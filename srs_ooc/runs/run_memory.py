@@ -4,8 +4,10 @@ Sizes follow from published allowances and the shape of the table; all else asks
 budget says how many workers it has, and the threads of each: `plan` makes the same.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -238,13 +240,13 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     of_pairs = n_rows, max(n_rows, shape.n_stored_rows), *sizes[1:3]
     pairs = scan_nbytes(pairs_of(spec.judging), *of_pairs, has_strata=shape.has_strata)
     closing = TESTS_NBYTES + max(beside, pairs, shape.tested_row_nbytes * n_rows)
-    groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [
         Lease(f"counts of {n_features} features", FEATURE_NBYTES * n_features),
         rows_lease(spec, shape),
         Lease("the run's record", LEDGER_NBYTES),
         Lease("last stage, tests and verdict", tests * closing),
-        Lease("means of groups", tests * shape.has_groups * groups),
+        # a second is made while the first is held
+        Lease("means of groups", 2 * tests * shape.has_groups * Exchangeability.nbytes(n_rows)),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
         Lease("covariates", tests * adjusting_nbytes(shape, n_rows)),
@@ -306,14 +308,9 @@ def largest_subspace(
     """
     room = cap_nbytes - PROCESS_NBYTES - total_nbytes(fixed_leases(spec, shape))
     n_probes = spec.n_columns - spec.subspace_size
-    low, high = 0, shape.n_candidates
-    while low < high:
-        middle = (low + high + 1) // 2
-        if n_workers * work_nbytes(spec, shape, middle + n_probes, saves=saves) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    sizes = range(1, shape.n_candidates + 1)
+    needs = partial(work_nbytes, spec, shape, saves=saves)
+    return bisect_right(sizes, room, key=lambda size: n_workers * needs(size + n_probes))
 
 
 # What a cap is spent on.

@@ -111,15 +111,13 @@ def check_length(path: Path, valid: int) -> None:
     """Check that a file is one of trees and has its ``valid`` bytes; RunError if not."""
     try:
         with path.open("rb") as file:
-            magic = file.read(len(TREES_MAGIC))
-            found = f"{os.fstat(file.fileno()).st_size} bytes"
-            right = magic == TREES_MAGIC and os.fstat(file.fileno()).st_size >= valid
-            if magic != TREES_MAGIC:
-                found = "another kind of file"
+            magic, size = file.read(len(TREES_MAGIC)), os.fstat(file.fileno()).st_size
+        if magic == TREES_MAGIC and size >= valid:
+            return
+        found = f"{size} bytes" if magic == TREES_MAGIC else "another kind of file"
     except OSError as error:
-        right, found = False, error.strerror or str(error)
-    if not right:
-        raise damaged_run(path, f"expected at least {valid} bytes of trees, found {found}")
+        found = error.strerror or str(error)
+    raise damaged_run(path, f"expected at least {valid} bytes of trees, found {found}")
 
 
 ALL = Ensemble()
@@ -151,12 +149,19 @@ class TreeWriter(Closing):
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Append the trees of the next iteration."""
-        for tree in outcome.trees:
-            self.append(tree)
+        with self._writing():
+            for tree in outcome.trees:
+                head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
+                self._file.writelines((head, tree))
+                self._n_trees += 1
+                self.nbytes += len(head) + len(tree)
 
     def state(self) -> State:
         """Make what was appended safe on disk; return up to which byte it reaches."""
-        return State(facts=self.sync())
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return State(facts=self.nbytes)
 
     def restore(self, saved: Saved) -> None:
         """Make the file, or cut it where the ledger left it: the work begins."""
@@ -174,22 +179,6 @@ class TreeWriter(Closing):
                 else self._per_iteration * self._ledger.progress().iteration
             )
             self._file.seek(self.nbytes)
-
-    def append(self, tree: bytes) -> None:
-        """Add the next tree."""
-        head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
-        with self._writing():
-            self._file.write(head)
-            self._file.write(tree)
-        self._n_trees += 1
-        self.nbytes += len(head) + len(tree)
-
-    def sync(self) -> int:
-        """Make all that was appended safe on disk; return up to which byte it reaches."""
-        with self._writing():
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        return self.nbytes
 
     def close(self) -> None:
         """Close the file."""

@@ -27,14 +27,8 @@ from srs_ooc.base.options import (
     python_spelling,
 )
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.learners.models import (
-    DEFAULT_FOLDS,
-    PERMUTATION,
-    SUBSPACES,
-    TREE,
-    ModelParams,
-    check_model_name,
-)
+from srs_ooc.learners import models
+from srs_ooc.learners.models import PERMUTATION, SUBSPACES, TREE, ModelParams
 from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
 from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
@@ -301,7 +295,7 @@ def settle_model(
     name = given["method"]
     if model.is_tree or name not in method_names():
         return model
-    check_model_name(model.model)
+    models.check_model_name(model.model)
     method = method_of(name)
     if not method.any_model:
         able = [other for other in method_names() if method_of(other).any_model]
@@ -338,7 +332,7 @@ def settle_model(
             "features held in every other subspace would share one score. Leave it out, or take "
             "--method rs."
         )
-    folds = model.model_folds or DEFAULT_FOLDS
+    folds = model.model_folds or models.DEFAULT_FOLDS
     return replace(model, model_importance=importance, model_folds=folds)
 
 

@@ -383,8 +383,7 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
 
 def _covariates_of(store: Store, inputs: Inputs, names: str) -> list[Covariate]:
     kept = slice(None) if inputs.rows is None else inputs.rows
-    wanted = names.split(",")
-    found = (one for one in store.covariates() if one.name in wanted)
+    found = (one for one in store.covariates() if one.name in names.split(","))
     return [one._replace(values=one.values[kept]) for one in found]
 
 
@@ -432,8 +431,7 @@ def training_response(task: Task) -> Response:
             "Check the file given with --rows."
         )
     if class_weight != UNWEIGHTED:
-        by_class = class_weights(class_weight, labels, task.classes)
-        weights = _products(by_class[labels], weights)
+        weights = _products(class_weights(class_weight, labels, task.classes)[labels], weights)
     return Response.classes(labels, len(task.classes), weights)
 
 

@@ -181,8 +181,7 @@ def has_threshold(trees: Trees) -> Bools:
     Not those that split categories, nor those that part missing values from all others.
     """
     within = (trees.code >= 0) & (trees.code < ALL_CODES)
-    found: Bools = (trees.feature >= 0) & (trees.how != How.MAPPED) & within
-    return found
+    return np.asarray((trees.feature >= 0) & (trees.how != How.MAPPED) & within, np.bool_)
 
 
 def _used_keys(trees: TreeReader, n_features: int) -> tuple[Ints, Ints, dict[str, Any]]:

@@ -18,18 +18,12 @@ from srs_ooc.base.arrays import Floats, Floats32, Integers, Uints32
 from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import exact_share
-from srs_ooc.base.records import Stateful, Step
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
+from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import FEW_BESIDE, cost, dependence_cost
-from srs_ooc.evidence.correlation import (
-    HEAD,
-    MOST_ROWS,
-    RankColumns,
-    mrmr_order,
-    sampled_rows,
-    single_linkage,
-)
+from srs_ooc.evidence.correlation import HEAD, RankColumns, mrmr_order, sampled_rows
 from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
@@ -108,8 +102,7 @@ class Verdict:
     @cached_property
     def best(self) -> NDArray[Any]:
         """Rows of the table of the selected features."""
-        found: NDArray[Any] = self.table[self.table["selected"]]
-        return found
+        return np.asarray(self.table[self.table["selected"]])
 
     @property
     def n_selected(self) -> int:
@@ -198,15 +191,11 @@ def verdict_on(
     order = np.argsort(~is_selected, kind="stable")  # of two rules one may select the weaker
     features, strengths = features[order], strengths[order[: len(first)]]
     table = np.zeros(len(features), TABLE)
-    table["stored"], table["q_value"], table["selected"] = (
-        features,
-        q_values[order],
-        is_selected[order],
-    )
+    table["stored"], table["selected"] = features, is_selected[order]
+    table["q_value"], table["p_value"] = q_values[order], p_values[order]
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
     table["differs_in"] = tests.contrasts_of(features)
-    table["p_value"] = p_values[order]
-    clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
+    clusters = correlation.single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"], n_tested)
@@ -303,7 +292,7 @@ def _closing_columns(
 
 
 def _codes_of(
-    resources: Resources, features: Uints32, most: int = MOST_ROWS
+    resources: Resources, features: Uints32, most: int = correlation.MOST_ROWS
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
@@ -334,10 +323,7 @@ def candidates_of(ledger: Run, n_features: int) -> tuple[Uints32, Uints32, int]:
     """
     spec = ledger.spec
     tally, kept = Tally(n_features, wins=not spec.concludes), KeptSet(n_features)
-    parts: dict[str, Stateful] = {TALLY: tally}
-    if not spec.concludes:
-        parts[SequentialRandomSubspace.name] = kept
-    ledger.load(parts)
+    ledger.load({TALLY: tally, SequentialRandomSubspace.name: kept})
     selected = kept.features.copy()
     if spec.concludes:
         verdict = Verdict.of(ledger)

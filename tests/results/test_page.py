@@ -19,7 +19,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import visible
 from srs_ooc.cli import cli
 from srs_ooc.results.figures import image_of
-from srs_ooc.results.page import text_of, write_report
+from srs_ooc.results.page import KINDS, write_report
 from srs_ooc.results.report import ends_of, profiles_of
 
 pytest.importorskip("jinja2")
@@ -29,7 +29,7 @@ pytest.importorskip("matplotlib")
 @cache
 def page_of(kind):
     with report_of(kind) as report:
-        return text_of(report, "html")
+        return KINDS["html"](report)
 
 
 class Reader(HTMLParser):
@@ -107,8 +107,8 @@ def test_figures_keep_names_as_they_are():
 
 def test_markdown_escapes_names_and_json_holds_them_as_they_are():
     with report_of("classes") as report:
-        text = text_of(report, "md")
-        record = json.loads(text_of(report, "json"))
+        text = KINDS["md"](report)
+        record = json.loads(KINDS["json"](report))
     assert "<script>" not in text.replace("\\<", "")
     assert "\x1b" not in text
     assert [line["name"] for line in record["features"]] == srs_ooc.open_run(
