@@ -380,6 +380,10 @@ class IngestOptions:
         A cell with exactly this text is missing; repeatable. [default: empty, NA and nan]
     rename_repeated : bool
         Of columns of one name all but the first end in -1, -2, ...
+    names_from : {'id', 'symbol'} or None
+        Of 10x, loom: what features are named by. [default: symbol, or id where there is none]
+    feature_type : str or None
+        Of 10x: only features of this type, such as 'Gene Expression'. [default: all]
     names : Path or None
         Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]
     target_file : Path or None
@@ -434,6 +438,8 @@ class IngestOptions:
     query: str | None = said({"metavar": "SQL"})
     event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
     rename_repeated: bool = said(_YES, False)
+    names_from: str | None = said(one_of("id", "symbol"))
+    feature_type: str | None = said(_NAME)
     samples: Path | None = said(_FILE)
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")

@@ -424,9 +424,9 @@ class TableReading(Reading):
         self._memory.check(self.source)
         n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
         if not self.options.link:
-            form, by_rows = self._memory.form, table.by_rows
-            disk = scratch.disk_of(shape, form, by_rows=by_rows, cell_nbytes=size)
-            scratch.check_disk(self._work.folder, *disk)
+            how = partial(scratch.disk_of, shape, self._memory.form, by_rows=table.by_rows)
+            panels, stored = how(text_nbytes=table.values_nbytes, cell_nbytes=size)
+            scratch.check_disk(self._work.folder, panels + table.scratch_nbytes, stored)
         lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
@@ -459,6 +459,7 @@ class TableReading(Reading):
     def features(self, kept: KeptRows) -> Features:
         """Return the features, checked; a table of rows is turned into columns here."""
         table, memory, texts = self._table, self._memory, self._table.text_columns
+        table.prepare()
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         self._found = kinds = self._kinds(holds_texts, kept)
         self._pool = kinds.pool

@@ -465,24 +465,26 @@ def forecast(
     from srs_ooc.ingestion.formats.files import opener_of
 
     ingest_memory.load_libraries()
-    side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
+    side, unpacked, by_rows, text_nbytes, values_nbytes = side or SideColumns(), 0, True, None, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = opener_of(table, options.query)
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
+            values_nbytes = text_nbytes
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
+            unpacked, values_nbytes = unpacked + opened.scratch_nbytes, opened.values_nbytes
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             if memory.fits:  # else an ingest refuses no more than the cap
                 read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes)
+    how = partial(disk_of, by_rows=by_rows, text_nbytes=values_nbytes)
     scratch, stored = how(shape, memory.form, cell_nbytes=memory.cell_nbytes)
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))

@@ -321,6 +321,14 @@ class Table:
         can tell.
     work_nbytes : int
         Memory that reading takes beyond what is read and what is held already.
+    said : str
+        What the file was taken for, and where names and ids came from; empty if nothing is to say.
+    takes : tuple of str
+        Options that only some formats take, ``names_from`` and ``feature_type``, and this does.
+    scratch_nbytes : int
+        Bytes that reading writes to scratch disk, besides rows on their way to columns.
+    values_nbytes : int or None
+        Bytes of values in the store, about and at most, where that is less than cells take.
     """
 
     format: str = ""
@@ -339,6 +347,13 @@ class Table:
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
+    said: str = ""
+    takes: tuple[str, ...] = ()
+    scratch_nbytes: int = 0
+    values_nbytes: int | None = None
+
+    def prepare(self) -> None:
+        """Do what takes long before all else is read; :attr:`narrow` is settled then."""
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
@@ -455,7 +470,9 @@ FORMATS = (
     Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
     Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format("MatrixMarket", "matrix_market:MtxTable", line=rb"(?i)%%MatrixMarket\s.*", also="path"),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
+    Format("10x folder", "matrix_market:MtxTable", holds=("matrix.mtx", "matrix.mtx.gz")),
     Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
     Format("zip", "", _ZIP, remedy="a zip archive. Convert it first."),
     Format("Office", "", _OLE, remedy="an older file of Office. Convert it first."),

@@ -87,11 +87,14 @@ def refuse(file: File) -> Table:
     raise InputError(f"{file}: expected a table, found a {file.format.remedy} converts.")
 
 
+_TURNED = ("HDF5", "MatrixMarket")
+
+
 def turned(path: Path) -> Path:
-    """Return the place in an HDF5 file whose rows are features; any other path as it is."""
+    """Return the place in a file of matrices whose rows are features; any other path as it is."""
     file, inner = place_in(path)
     known = format_of(file)
-    is_turned = inner.endswith(".T") or known is None or known.name != "HDF5"
+    is_turned = inner.endswith(".T") or known is None or known.name not in _TURNED
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
@@ -337,7 +340,7 @@ class SvmlightTable(in_memory.SparseTable):
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
         self._n_rows = self._n_cells = self._highest = 0
         self._lowest, self._holds = 1, True
-        for number, line in enumerate(_lines(PieceReader(SourceFile(file.path))), 1):
+        for number, line in enumerate(lines_in(PieceReader(SourceFile(file.path))), 1):
             self._take(line.partition(b"#")[0].split(), f"{file}, line {number}")
         if not self._n_cells:
             raise InputError(f"{file}: expected lines of a target and index:value, found none.")
@@ -394,7 +397,8 @@ class SvmlightTable(in_memory.SparseTable):
         return in_memory.memory_of(self, self._options)
 
 
-def _lines(pieces: PieceReader) -> Iterator[bytes]:
+def lines_in(pieces: PieceReader) -> Iterator[bytes]:
+    """Yield the lines of a text, without their ends."""
     rest: list[Any] = []
     for piece in pieces.pieces():
         head, mark, tail = piece.rpartition(b"\n")

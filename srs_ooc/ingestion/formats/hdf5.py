@@ -5,7 +5,7 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from sys import getsizeof
@@ -26,7 +26,7 @@ from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 
 _CACHE = 32 * MB
 """Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
-_TOGETHER = 1 << 18
+TOGETHER = 1 << 18
 """Cells of a sparse matrix that are turned together."""
 _MOST = np.iinfo(np.uint32).max
 _NETCDF = {"DIMENSION_LIST", "_Netcdf4Coordinates"}
@@ -404,7 +404,7 @@ class SparseMatrix(Matrix):
         if is_by_row:
             nbytes = lengths.pop() * self._record.itemsize
             self._copy = self._file.scratch_file("sparse-columns", nbytes)
-            self.work_nbytes += 80 * _TOGETHER
+            self.work_nbytes += 80 * TOGETHER
             self._hold(40 * n_columns)
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
@@ -418,8 +418,8 @@ class SparseMatrix(Matrix):
     def _lines(self, first: int, stop: int) -> Reals:
         n_rows, ends = self.shape[0], self._ends[first : stop + 1]
         dense = np.zeros((stop - first) * n_rows, self._data.dtype)
-        for start in range(int(ends[0]), int(ends[-1]), _TOGETHER):
-            end = min(start + _TOGETHER, int(ends[-1]))
+        for start in range(int(ends[0]), int(ends[-1]), TOGETHER):
+            end = min(start + TOGETHER, int(ends[-1]))
             if self._copy is None:
                 with _reading(self._what):
                     places, found = self._places(start, end, n_rows), self._data[start:end]
@@ -442,41 +442,15 @@ class SparseMatrix(Matrix):
         return places
 
     def _turn(self) -> None:
-        """Write the cells in the order of columns, those of a column in the order of rows.
-
-        They are counted by column first, and so go where they belong but for the order in a band of
-        columns; bands are sorted one by one. A column that is a band of its own, as all long ones
-        are, is in order already.
-        """
-        n_cells, n_columns, size = int(self._ends[-1]), self.shape[1], self._record.itemsize
-        parts = [(at, min(at + _TOGETHER, n_cells)) for at in range(0, n_cells, _TOGETHER)]
+        """Write the cells in the order of columns, those of a column in the order of rows."""
+        n_cells, n_columns = int(self._ends[-1]), self.shape[1]
+        parts = [(at, min(at + TOGETHER, n_cells)) for at in range(0, n_cells, TOGETHER)]
         ends = np.zeros(n_columns + 1, np.int64)
         for start, end in parts:
             ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
         np.cumsum(ends, out=ends)
-        bands = ends[:-1] // _TOGETHER + ends[1:] // _TOGETHER
-        firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
-        band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
-        to = ends[firsts]
         assert self._copy is not None
-        with self._copy.open("w+b") as file:
-            for start, end in parts:
-                cells = self._records(start, end)
-                bands = band[cells["line"]]
-                cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
-                for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
-                    file.seek(int(to[one]) * size)
-                    file.write(cells[first : first + count].data)
-                    first, to[one] = first + count, to[one] + count
-            for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
-                if end - start > _TOGETHER:
-                    continue
-                file.seek(start * size)
-                cells = np.frombuffer(file.read((end - start) * size), self._record)
-                lines = cells["line"] - cells["line"].min(initial=_MOST)
-                lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
-                file.seek(start * size)
-                file.write(np.take(cells, np.argsort(lines, kind="stable")).data)
+        write_by_column(self._copy, ends, self._record, self._records)
         self._ends = ends
 
     def _records(self, start: int, end: int) -> NDArray[Any]:
@@ -489,3 +463,46 @@ class SparseMatrix(Matrix):
         with _reading(self._what):
             cells["cell"] = self._data[start:end]
         return cells
+
+
+def write_by_column(
+    path: Path, ends: Ints, record: np.dtype[Any], records: Callable[[int, int], NDArray[Any]]
+) -> None:
+    """Write cells in the order of columns, those of a column in the order in which they come.
+
+    They go where they belong but for the order in a band of columns; bands are sorted one by one. A
+    column that is a band of its own, as all long ones are, is in order already.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    ends : int64 (n_columns + 1,)
+        Where the cells of each column end, after a 0.
+    records : callable
+        ``records(start, end)`` returns some cells, at most :data:`TOGETHER`, each a ``record`` with
+        its column as ``line``.
+    """
+    n_cells, size = int(ends[-1]), record.itemsize
+    bands = ends[:-1] // TOGETHER + ends[1:] // TOGETHER
+    firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
+    band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
+    to = ends[firsts]
+    with path.open("w+b") as file:
+        for start in range(0, n_cells, TOGETHER):
+            cells = records(start, min(start + TOGETHER, n_cells))
+            bands = band[cells["line"]]
+            cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
+            for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
+                file.seek(int(to[one]) * size)
+                file.write(cells[first : first + count].data)
+                first, to[one] = first + count, to[one] + count
+        for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
+            if end - start > TOGETHER:
+                continue
+            file.seek(start * size)
+            cells = np.frombuffer(file.read((end - start) * size), record)
+            lines = cells["line"] - cells["line"].min(initial=_MOST)
+            lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
+            file.seek(start * size)
+            file.write(np.take(cells, np.argsort(lines, kind="stable")).data)
