@@ -90,6 +90,8 @@ class Reading(Protocol):
         Names of what a file says of its rows, beside its columns.
     genotypes : BedFile or None
         The file of genotypes, where the table is one.
+    values_codec : {'lz4', 'zstd'}
+        How its values are compressed.
     """
 
     source: object
@@ -97,6 +99,7 @@ class Reading(Protocol):
     side: SideColumns
     annotations: Collection[str] = ()
     genotypes: BedFile | None = None
+    values_codec: str = "lz4"
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of all columns; return what was inferred of them, for the manifest."""
@@ -387,6 +390,7 @@ class TableReading(Reading):
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
+        self.values_codec = "lz4" if table.values_nbytes is None else "zstd"
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)

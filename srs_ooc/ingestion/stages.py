@@ -335,6 +335,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         )
     lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
+    form = replace(form, values_codec=reading.values_codec)
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     inferred |= side.inferred | facts.inferred

@@ -38,7 +38,7 @@ _FAULTS = {
     2: "a row of 1 to {0}",
     3: "a column of 1 to {1}",
     4: "a number",
-    5: "a whole number of at most 2**53, as its header says",
+    5: "a whole number below 2**53, as its header says",
 }
 _TO_GENERAL = (
     "Write it anew: `from scipy import io, sparse; io.mmwrite(NEW, "
@@ -202,7 +202,7 @@ class MtxTable(Table):
                 self._check(fault, reader.n_lines, rest, n_found)
                 file.write(out[:n].data)
         if n_found < n_wanted:
-            expected = f"{n_wanted:,} entries, as the header says"
+            expected = f"as many entries as the header says, {n_wanted:,}"
             raise _bad(self._what, expected, f"{n_found:,}")
         self.narrow = dtype == "<f4" and reader.is_distinct
         return np.cumsum([0, *np.frombuffer(reader.counts(), np.int64)])
@@ -213,7 +213,9 @@ class MtxTable(Table):
             found = repr(rest.partition(b"\n")[0][:80].decode(errors="replace"))
             raise _bad(where, _FAULTS[fault].format(*self._sizes), found, "Mend the line.")
         if n_found > self._sizes[2]:
-            raise _bad(where, f"{self._sizes[2]:,} entries, as the header says", "more")
+            raise _bad(
+                self._what, f"as many entries as the header says, {self._sizes[2]:,}", "more"
+            )
         if len(rest) > LONGEST:
             raise _bad(where, "an entry a line", f"a line of more than {LONGEST} characters")
 

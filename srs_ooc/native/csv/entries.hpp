@@ -92,7 +92,7 @@ const char *read_entries(const char *p, const char *end, const EntryForm &form, 
         fault = EntryFault::column;
         if (column - 1 >= form.n_columns) return start;
         fault = EntryFault::whole;
-        if (form.is_whole && !(std::floor(value) == value && std::fabs(value) <= kWhole)) return start;
+        if (form.is_whole && !(std::floor(value) == value && std::fabs(value) < kWhole)) return start;
         fault = EntryFault::wide;
         if (static_cast<double>(static_cast<Value>(value)) != value && !std::isnan(value)) return start;
         fault = EntryFault::none;
