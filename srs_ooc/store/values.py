@@ -104,8 +104,8 @@ def code_columns(
 
 # How chunks of values are compressed: bits shuffled, LZ4, and a CRC-32C at the end.
 #
-# Five to ten times as fast as zstd on values, at about the same size; where nearly all are zero, zstd
-# takes .4 of the bytes. The codecs are of the Zarr standard, so that any client reads them: a
+# Five to ten times as fast as zstd on values, at about the same size; of cells nearly all zero zstd
+# makes .4 of the bytes. The codecs are of the Zarr standard, so that any client reads them: a
 # chunk says itself which of them it is.
 
 _WHOLE = 0x48674BC7
