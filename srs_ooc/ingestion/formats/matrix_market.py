@@ -162,12 +162,12 @@ class MtxTable(Table):
                 text = rest + piece
                 while n_head and b"\n" in text:
                     n_head, text = n_head - 1, text.partition(b"\n")[2]
-                n_used, n, fault = (0, 0, 0) if n_head else reader.read(text, out)
+                n_used, n, fault, n_lines, is_distinct = reader.read(b"" if n_head else text, out)
                 if fault == _WIDE:
                     return None
                 rest, n_found = text[n_used:], n_found + n
                 if fault or len(rest) > LONGEST:
-                    where = f"{self._source}, line {self._n_head + reader.n_lines + 1}"
+                    where = f"{self._source}, line {self._n_head + n_lines + 1}"
                     found = repr(rest[:80].partition(b"\n")[0].decode(errors="replace"))
                     raise _bad(where, _FAULTS[fault].format(n_rows, n_columns), found, "Mend it.")
                 if n_found > n_wanted:
@@ -176,7 +176,7 @@ class MtxTable(Table):
         if n_found != n_wanted:
             found = "more" if n_found > n_wanted else f"{n_found:,}"
             raise _bad(self._what, f"as many entries as the header says, {n_wanted:,}", found)
-        self.narrow = dtype == "<f4" and reader.is_distinct
+        self.narrow = dtype == "<f4" and is_distinct
         return np.cumsum([0, *np.frombuffer(reader.counts(), np.int64)])
 
 

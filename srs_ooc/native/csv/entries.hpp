@@ -1,6 +1,5 @@
 // Lines "row column [value]" of a MatrixMarket file: entries of a sparse matrix, counted from 1.
 #pragma once
-
 #include "csv/number.hpp"
 
 #include <cmath>
@@ -8,23 +7,19 @@
 #include <cstring>
 
 namespace srs {
-
 template <class Value> struct Entry { // of a table: its column, and the row
     std::uint32_t line, item;
     Value cell;
 };
 
-struct EntryForm {
-    std::uint64_t n_rows, n_columns; // of the matrix
-    bool has_value, is_whole;        // whether a line has a value, and that has to be a whole number
-    bool is_turned;                  // whether the matrix has a column of the table in a row
-};
-
-struct EntryState {
+struct Entries { // a matrix, and what is known of it so far
+    std::uint64_t n_rows, n_columns;
+    bool has_value, is_whole;  // whether a line has a value, and that has to be a whole number
+    bool is_turned;            // whether the matrix has a column of the table in a row
     std::int64_t *counts;      // entries of each line
     std::uint32_t *last;       // the item of each line that came last, counted from 1
     std::int64_t n_lines = 0;  // of text
-    std::int64_t item = 0;     // that came last
+    std::uint32_t item = 0;    // that came last
     bool is_distinct = true;   // whether items ascend, and no entry came twice
 };
 
@@ -51,19 +46,14 @@ inline const char *scan_value(const char *p, const char *end, double &value) {
     Decimal decimal;
     next = scan_decimal(p, end, decimal);
     if (next) value = to_double(decimal, {p, static_cast<std::size_t>(next - p)});
-    else if (end - p > 3 && (p[0] | 32) == 'n' && (p[1] | 32) == 'a' && (p[2] | 32) == 'n') {
-        value = std::nan("");
-        next = p + 3;
-    }
     return next;
 }
 
 // Read whole lines, the last of which ends at `end`, until one has a fault; return where that begins.
 template <class Value>
-const char *read_entries(const char *p, const char *end, const EntryForm &form, EntryState &state, Entry<Value> *&out,
-                         EntryFault &fault) {
+const char *read_entries(const char *p, const char *end, Entries &all, Entry<Value> *&out, EntryFault &fault) {
     constexpr double kWhole = 9007199254740992; // 2^53
-    for (; p < end; ++state.n_lines) {
+    for (; p < end; ++all.n_lines) {
         const char *start = p, *next = skip_blanks(p);
         if (*next == '%') next = static_cast<const char *>(std::memchr(next, '\n', static_cast<std::size_t>(end - next)));
         next += *next == '\r';
@@ -77,31 +67,30 @@ const char *read_entries(const char *p, const char *end, const EntryForm &form, 
         fault = EntryFault::fields;
         if (!is_blank(*p)) return start;
         p = scan_place(p, column);
-        if (form.has_value) {
+        if (all.has_value) {
             if (!is_blank(*p)) return start;
             fault = EntryFault::number;
-            p = scan_value(skip_blanks(p), end, value);
-            if (!p) return start;
+            if (!(p = scan_value(skip_blanks(p), end, value))) return start;
             fault = EntryFault::fields;
         }
         p = skip_blanks(p);
         p += *p == '\r';
         if (*p++ != '\n') return start;
         fault = EntryFault::row;
-        if (row - 1 >= form.n_rows) return start;
+        if (row - 1 >= all.n_rows) return start;
         fault = EntryFault::column;
-        if (column - 1 >= form.n_columns) return start;
+        if (column - 1 >= all.n_columns) return start;
         fault = EntryFault::whole;
-        if (form.is_whole && !(std::floor(value) == value && std::fabs(value) < kWhole)) return start;
+        if (all.is_whole && !(std::floor(value) == value && std::fabs(value) < kWhole)) return start;
         fault = EntryFault::wide;
-        if (static_cast<double>(static_cast<Value>(value)) != value && !std::isnan(value)) return start;
+        if (static_cast<double>(static_cast<Value>(value)) != value) return start;
         fault = EntryFault::none;
-        const auto line = static_cast<std::uint32_t>((form.is_turned ? row : column) - 1);
-        const auto item = static_cast<std::uint32_t>((form.is_turned ? column : row) - 1);
-        state.is_distinct &= (item >= state.item) & (state.last[line] != item + 1);
-        state.item = item;
-        state.last[line] = item + 1;
-        ++state.counts[line];
+        const auto line = static_cast<std::uint32_t>((all.is_turned ? row : column) - 1);
+        const auto item = static_cast<std::uint32_t>((all.is_turned ? column : row) - 1);
+        all.is_distinct &= (item >= all.item) & (all.last[line] != item + 1);
+        all.item = item;
+        all.last[line] = item + 1;
+        ++all.counts[line];
         *out++ = {line, item, static_cast<Value>(value)};
     }
     return p;
