@@ -247,7 +247,7 @@ class EntryReader {
 
     // Returns how many bytes of the text were read, how many records came of it, the fault, 0 if there is none, how
     // many lines were read in all, and whether no entry came twice so far.
-    nb::tuple read(nb::bytes text, srs::AnyOutput out) {
+    nb::tuple read(nb::bytes text, Matrix<std::uint8_t> out) {
         const char *begin = text.c_str(), *end = begin + text.size();
         while (end > begin && end[-1] != '\n') --end;
         const auto size = static_cast<std::int64_t>(out.shape(1));
@@ -259,8 +259,8 @@ class EntryReader {
     nb::bytes counts() const { return raw(counts_); }
 
   private:
-    template <class Value> nb::tuple read_as(const char *begin, const char *end, const srs::AnyOutput &out) {
-        auto *first = static_cast<srs::Entry<Value> *>(out.data()), *stop = first;
+    template <class Value> nb::tuple read_as(const char *begin, const char *end, const Matrix<std::uint8_t> &out) {
+        auto *first = reinterpret_cast<srs::Entry<Value> *>(out.data()), *stop = first;
         srs::EntryFault fault = srs::EntryFault::none;
         const char *read = begin;
         {
@@ -546,7 +546,7 @@ void bind_ingest(nb::module_ &module) {
         .def_prop_ro("needed", &TextCoder::needed)
         .def_prop_ro("size", &TextCoder::size);
     nb::class_<EntryReader> entries(module, "EntryReader");
-    srs::define(entries, "read", +[](EntryReader &self, nb::bytes text, srs::AnyOutput out) { return self.read(text, out); },
+    srs::define(entries, "read", +[](EntryReader &self, nb::bytes text, Matrix<std::uint8_t> out) { return self.read(text, out); },
                 "text"_a, "out"_a);
     entries.def("counts", &EntryReader::counts)
         .def(nb::init<std::uint32_t, std::uint32_t, bool, bool, bool>(), "n_rows"_a, "n_columns"_a, "has_value"_a,
