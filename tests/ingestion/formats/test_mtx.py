@@ -115,6 +115,8 @@ def test_folders_of_10x_have_their_names_and_barcodes(tmp_path, gz, features):
         some = opened(folder, feature_type="Gene Expression")
         assert list(some.names) == ["A", "A-1"]
         assert some.read(np.array([1, 0]), None).tolist() == [[1.0, 0.0], [5.0, 0.0]]
+        again = tenx(tmp_path / "b", gz, features, text.replace("\tB\t", "\tA\t"))
+        assert list(opened(again, feature_type="Gene Expression").names) == ["A", "A-2"]
         assert "'Gene Expression' 2, 'Antibody Capture' 1" in opened(folder).said
         with pytest.raises(
             InputError,
