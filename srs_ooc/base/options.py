@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
@@ -227,14 +228,17 @@ class Option:
 
 def option(
     kind: Kind,
-    help: str,  # noqa: A002 (the field's word)
+    help: str = "",  # noqa: A002 (the field's word)
     *,
     default: Any = None,
     default_text: str | None = None,
     metavar: str | None = None,
     flags: tuple[str, ...] = (),
 ) -> Any:
-    """Return the field of a :class:`Params` that declares an option; see :class:`Option`."""
+    """Return the field of a :class:`Params` that declares an option; see :class:`Option`.
+
+    Its help, where none is given, is its entry among the Attributes of the class' docstring.
+    """
     declared = Option(kind, help, default, default_text, metavar, flags)
     return dataclasses.field(metadata={_KEY: declared})
 
@@ -248,6 +252,11 @@ class Params:
     """
 
     def __init_subclass__(cls) -> None:
+        said = entries_of(cls)
+        for name, field in vars(cls).items():
+            if isinstance(field, dataclasses.Field) and name in said:
+                declared = dataclasses.replace(field.metadata[_KEY], help=said[name])
+                field.metadata = MappingProxyType({_KEY: declared})
         dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
@@ -283,6 +292,17 @@ class Params:
     def restored(cls, record: Mapping[str, Any]) -> Self:
         """Return the options of a record; those it did not know yet are the defaults."""
         return cls(**{name: record.get(name, o.default) for name, o in cls.options().items()})
+
+
+_ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
+
+
+def entries_of(documented: type) -> dict[str, str]:
+    """Return what the docstring of a class says of its attributes, by name, each on one line.
+
+    Nothing under ``python -OO``, which has no docstrings.
+    """
+    return {n: " ".join(text.split()) for n, text in _ENTRY.findall(str(documented.__doc__))}
 
 
 def flag_of(name: str) -> str:

@@ -22,6 +22,7 @@ EXAMPLES = {
         "srs-ooc ingest betas.tsv.gz data.zarr --orient features \\\n"
         "      --samples pheno.csv --id ID --target Group",
     ],
+    "formats": ["srs-ooc formats", "srs-ooc formats --csv > formats.csv"],
     "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
     "targets": [
         "srs-ooc targets data.zarr pheno.csv --id ID --target bmi,smoker --covariates age,sex",
@@ -98,6 +99,7 @@ A table to try them on:
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
+    "formats": ("srs_ooc.cli.formats", "List the kinds of files that ingest knows."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
     "targets": ("srs_ooc.cli.ingest", "Add targets and covariates to a store."),
     "verify": ("srs_ooc.cli.inspect", "Read all of a store or a run; find damage."),
@@ -124,7 +126,7 @@ COMMANDS = {
 }
 GROUPS = {
     "A first session": "ingest run features report",
-    "Before a run": "inspect targets verify plan components scores",
+    "Before a run": "formats inspect targets verify plan components scores",
     "Runs that there are": "resume status compare runs remove",
     "More of what a run found": "pairs assess compact export predict sensitivity",
     "Other": "network synth theory",

@@ -27,7 +27,7 @@ from srs_ooc.cli.output import (
     say,
     with_options,
 )
-from srs_ooc.ingestion.feature_rows import sample_columns
+from srs_ooc.ingestion.feature_rows import is_traw, sample_columns
 from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import (
     FLAGS,
@@ -85,7 +85,7 @@ def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> No
         more and f"rows without a covariate, left out: {more}",
         *(f"appended: {line}" for line in inferred.get("appended", ())),
         f"kinds: {describe_counts(manifest.kind_counts)}",
-        *_found(manifest, has_samples=options.samples is not None),
+        *_found(manifest, has_samples=bool(options.samples)),
         manifest.n_missing_cells
         and f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features",
         _kept(manifest),
@@ -129,7 +129,8 @@ def _found(manifest: Manifest, *, has_samples: bool) -> Iterator[str]:
         yield f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})"
     yield from _unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
-    for what in ("row_ids", "index", "names", "renamed", "separator"):
+    roles = ("row_ids", "index", "names", "alleles", "samples", "renamed")
+    for what in ("read_as", *roles, "separator"):
         if found := inferred.get(what):
             yield f"{what.replace('_', ' ')}: {found}{why.get(what, '')}"
 
@@ -221,10 +222,9 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables, Parquet, Feather, .npy, .npz, svmlight, PLINK's .bed and .pgen, HDF5 and .h5ad
-    (FILE::PATH), Zarr (FOLDER::ARRAY), VCF Zarr and databases (--query) are read as they are. All
-    columns but the target and those that an option names are features: numbers, or texts, which
-    are categories.
+    Text tables, Parquet, NumPy, genotypes of PLINK and VCF, 10x and .h5ad, HDF5 (FILE::PATH), Zarr
+    (FOLDER::ARRAY), databases (--query) and more are read; `srs-ooc formats` lists all. All columns
+    but the target and those that an option names are features: numbers, or texts (categories).
 
     Text may be packed by gzip, xz, bzip2 or zstd.
     An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
@@ -242,16 +242,17 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
+    from srs_ooc.ingestion.formats.files import opener_of, together, turned  # loads libraries
 
     by_feature = given["orient"] == "features"
+    tables = (joined,) if isinstance(joined := together(tables), Path) else tables
     tables = tuple(map(turned, tables)) if by_feature else tables
-    options, side = _options_of(given)
+    options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
-    if options.samples and not by_feature and None in map(opener_of, tables):
+    if options.samples and given["orient"] == "samples" and None in map(opener_of, tables):
         raise UsageError(
-            "--samples: expected --orient features, or a file that is no text table. Of a text "
-            "table with rows of samples the target is a column: name it with --target."
+            "--samples: expected --orient features, or a file that is no text table. Of others "
+            "the target is a column: name it by --target, or add it later by `srs-ooc targets`."
         )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
@@ -261,7 +262,7 @@ def ingest_command(
             )
     if dry_run:
         check_single(tables, "--dry-run")
-        for line in list(forecast(tables[0], made_first_at(store), options, side)):
+        for line in forecast(tables[0], made_first_at(store), options, side):
             say(line)
         return
     if side:
@@ -305,7 +306,7 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     if table is not None:
         if given["id_name"] is None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
-        options, _ = _options_of(given | {"samples": table})
+        options, _ = _options_of(given | {"samples": (table,)})
         words = "rows without a line in the table", "lines without a row, left out"
         for line in _unmatched(found := add_columns(opened, options), *words):
             say(line)
@@ -322,23 +323,25 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
 
 
-def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return what the options of a command say."""
+def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions, SideColumns]:
+    """Return what the options of a command say; a ``.traw`` with samples says how it is turned."""
+    if given["samples"] and any(map(is_traw, tables)):
+        given["orient"] = "features"
     options, side = options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
-    if orient == "samples" and (options.sample_features or (samples is None) != (not id_name)):
+    if orient == "samples" and (options.sample_features or (not samples) != (not id_name)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
         )
-    if orient == "features" and None in (samples, id_name, options.target):
+    if orient == "features" and None in (samples or None, id_name, options.target):
         raise UsageError(
-            "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
-            "and --event), which say where the target of each sample stands. Give all three. Turn "
-            "an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
+            "--orient features (.traw): expected --samples FILE, --id NAME and --target NAME (or "
+            "--time and --event), which say where the target of a sample stands. Give all three. "
+            "Turn an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )
     if samples:
-        options = options.with_targets(sample_columns(options)[2])
+        options = options.with_targets(sample_columns(options))
     file, names = given.get("target_file"), given.get("names")
     if options.target is not None and file is not None:
         found = options.flag_of("target")

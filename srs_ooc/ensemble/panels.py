@@ -27,9 +27,11 @@ from srs_ooc.ingestion.csv import (
     TextForm,
     check_utf8,
     fed,
+    has_row_names,
     raise_fault,
 )
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
+from srs_ooc.ingestion.formats.genotypes import RAW
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import ColumnStore, Store
@@ -115,9 +117,11 @@ class CsvPanels:
         self._ids = None if ids is None else ids.encode()
         self._slots = array("i")
         self._twice: list[str] = []
+        self._is_raw = True
         self._found: set[int] = set()
         self._source = SourceFile(path)
-        self._stream = CsvStream(self._source, TextForm(), self._take_names)
+        how = {"row_names": has_row_names(self._source, TextForm())}
+        self._stream = CsvStream(self._source, TextForm(), self._take_names, **how)
         self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)
         categorical = any(known is not None for known in splits.facts["categories"])
@@ -127,6 +131,7 @@ class CsvPanels:
 
     def _take_names(self, names: Texts) -> None:
         for name in names:
+            self._is_raw &= len(self._slots) >= len(RAW) or name.decode() == RAW[len(self._slots)]
             slot = self._wanted.get(name, IGNORED)
             if name == self._ids:
                 slot = ROW_ID
@@ -191,7 +196,8 @@ class CsvPanels:
             check_utf8(texts, f"{self._path}: the row ids")
             ids.extend(text.decode() for text in texts)
             for label in reader.take_texts(TARGET):
-                labels.append(label.decode("utf-8", "replace"))
+                is_none = self._is_raw and self._target == b"PHENOTYPE" and label == b"-9"
+                labels.append("" if is_none else label.decode("utf-8", "replace"))
             reader.take_lines()
             self._raise(reader)
             if reader.panel_is_full:

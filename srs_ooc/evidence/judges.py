@@ -70,18 +70,18 @@ class ProbeJudge(Judge):
 
     The probe is one column of Q drawn at random, its rows freshly permuted. A feature passes once
     drawn more than L times and strictly better than the probe in at least a share beta of them.
+
+    Attributes
+    ----------
+    probe_min_draws : int
+        A feature must have been drawn more often than this.
+    probe_min_wins : str
+        ... and have beaten the probe in at least this share of them.
     """
 
     admits = True
-    probe_min_draws: int = option(
-        Whole(0), "A feature must have been drawn more often than this.", default=10, metavar="L"
-    )
-    probe_min_wins: str = option(
-        Share(),
-        "... and have beaten the probe in at least this share of them.",
-        default="0.95",
-        metavar="BETA",
-    )
+    probe_min_draws: int = option(Whole(0), default=10, metavar="L")
+    probe_min_wins: str = option(Share(), default="0.95", metavar="BETA")
 
     def probe(self, key: int, subspace_size: int) -> Probe | None:
         """Return the probe of the iteration with ``key``."""
@@ -108,40 +108,31 @@ class ProbeJudge(Judge):
 
 
 class TestsJudge(Judge):
-    """A final verdict by tests of features, alone and beside others (docs/evidence.md)."""
+    """A final verdict by tests of features, alone and beside others (docs/evidence.md).
+
+    Attributes
+    ----------
+    fdr : str
+        Bound on the expected share of false features among the selected.
+    keep : int
+        Leading features held in every other subspace.
+    closing : str
+        What the last stage scores by: the impurity that splits decrease, or what altering a feature
+        costs on rows that a tree was not grown on (docs/methods/rfest.md).
+    adjust : str
+        Covariates of the store to adjust for: names separated by commas, or all. Features are
+        tested beside them (docs/methods/adjusting.md).
+    pairs : str
+        Pairs of features that are looked at for what shows only together, beside those that the
+        search finds: all; auto: all of up to 77,000 features; none.
+    """
 
     versions: ClassVar[Mapping[str, int]] = {"evidence": 10, "stages": 3}
-    fdr: str = option(
-        Share(),
-        "Bound on the expected share of false features among the selected.",
-        default="0.1",
-        metavar="LEVEL",
-    )
-    keep: int = option(
-        Whole(0, MOST_KEPT),
-        "Leading features held in every other subspace.",
-        default=LEADERS,
-        metavar="N",
-    )
-    closing: str = option(
-        Choice((IMPURITY, SENSITIVITY)),
-        "What the last stage scores by: the impurity that splits decrease, or what altering a "
-        "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
-        default=IMPURITY,
-    )
-    adjust: str = option(
-        Text(),
-        "Covariates of the store to adjust for: names separated by commas, or all. Features are "
-        "tested beside them (docs/methods/adjusting.md).",
-        default=NOT_ADJUSTED,
-        metavar="NAMES",
-    )
-    pairs: str = option(
-        Choice((AUTO, ALL, NONE)),
-        "Pairs of features that are looked at for what shows only together, beside those that the "
-        "search finds: all; auto: all of up to 77,000 features; none.",
-        default=AUTO,
-    )
+    fdr: str = option(Share(), default="0.1", metavar="LEVEL")
+    keep: int = option(Whole(0, MOST_KEPT), default=LEADERS, metavar="N")
+    closing: str = option(Choice((IMPURITY, SENSITIVITY)), default=IMPURITY)
+    adjust: str = option(Text(), default=NOT_ADJUSTED, metavar="NAMES")
+    pairs: str = option(Choice((AUTO, ALL, NONE)), default=AUTO)
 
     @property
     def n_leaders(self) -> int:

@@ -70,8 +70,8 @@ class TableReader:
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
-        a text column; held in memory.
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the row's
+        only text column; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int
@@ -192,6 +192,8 @@ _SURE = ",\t;|"  # a space is a separator only where none of these is: names and
 _N_LINES = 20
 _QUOTED = re.compile(r'"(?<![^,\t;|\s]")(?:[^"]|"")*"')  # begins with its mark: searched for fast
 
+_OF_PLINK = re.compile(r"FID([ \t])IID\1PAT\1MAT\1SEX\1PHENOTYPE\b|CHR(\t)SNP\t\(C\)M\tPOS\t")
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
@@ -258,7 +260,9 @@ class TextForm:
 
     def separator_of(self, start: str) -> str:
         """Return the separator of a table that begins with ``start``."""
-        return self.separator_mark or find_separator(start, self.comment, self.point)
+        own = _OF_PLINK.match(start)  # ids of variants may hold any other mark
+        mark = (own[1] or own[2]) if own else find_separator(start, self.comment, self.point)
+        return self.separator_mark or mark
 
     @cached_property
     def missing_texts(self) -> frozenset[bytes] | None:
@@ -295,7 +299,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     point : str
         The decimal point, which is no separator.
     """
-    lines = _LINE.findall(_QUOTED.sub("", start))
+    lines = _LINE.findall(_QUOTED.sub('""', start))
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
     whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
     if not whole:
@@ -388,6 +392,7 @@ def is_date(text: str) -> bool:
 _N_AHEAD = 4
 
 
+_NO_NAME = re.compile("(Unnamed: 0|__index_level_0__)?")  # as R and pandas write row names
 ROW_NAMES = "row_names"
 """Name of a first column that the header does not name, as R writes row names."""
 
@@ -439,7 +444,7 @@ class CsvStream:
         self._read_header()
         if not form.header:
             self._rewind()
-            self.place = (1, False)
+            self.place = (1 + source.head[1], False)
             for block in bounded(f"f{i}" for i in range(self.n_fields)):
                 take_names(texts_of(block))
 
@@ -476,7 +481,7 @@ class CsvStream:
         if reader.problem is not None:
             fault, line, column, text = reader.problem
             what = explain(fault, text, f"column {column + 1} of the header", self.form)
-            raise InputError(f"{self.source}, line {line}: {what}")
+            raise InputError(f"{self.source}, line {line + self.source.head[1]}: {what}")
         names = _texts(reader.take_names())
         self.n_fields += len(names.ends)
         if self.form.header:
@@ -623,6 +628,21 @@ def has_row_names(
             "column holds row ids, name it in the header."
         )
     return True
+
+
+def has_index(source: SourceFile, form: TextForm, header: TextSpool) -> bool:
+    """Tell whether a first column without a name counts the first rows, or holds texts."""
+    if not _NO_NAME.fullmatch(header.get(0).decode()):
+        return False
+    stream, reader = _skim(source, form, len(header), 0)
+    cells, n_body = list[bytes](), 0
+    for n_fed in fed(stream, reader):
+        cells.extend(reader.take_texts(TARGET))
+        if (n_body := n_body + n_fed) >= SAMPLED_NBYTES:
+            break
+    numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
+    places = range(len(cells))
+    return None in numbers or numbers in ([*places], [place + 1 for place in places])
 
 
 def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, int]:

@@ -7,22 +7,24 @@ import codecs
 import csv
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools, Floats, Indices
+from srs_ooc.base.arrays import Bools, Floats, Indices, Ints32
 from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
+from srs_ooc.ingestion.formats.genotypes import TRAW, in_role
 from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
@@ -38,6 +40,28 @@ from srs_ooc.ingestion.scratch import (
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
+
+
+def is_traw(path: Path) -> bool:
+    """Tell whether a file begins as a ``.traw`` of PLINK."""
+    from srs_ooc.ingestion.formats.files import opener_of
+
+    is_text = path.is_file() and opener_of(path) is None
+    start = next(PieceReader(SourceFile(path)).pieces(), b"") if is_text else b""
+    return start.startswith("\t".join(TRAW).encode())
+
+
+def n_before(header: Iterable[str]) -> int:
+    """Return how many columns stand before the samples."""
+    return len(TRAW) if list(islice(header, len(TRAW))) == TRAW else 1
+
+
+def _slots(header: Collection[str], kept: Any = slice(None)) -> Ints32:
+    """Return where the cells of each column go: names, and samples that are kept."""
+    first, slots = n_before(header), np.full(len(header), text_tables.IGNORED, np.int32)
+    slots[TRAW.index("SNP") if first > 1 else 0] = text_tables.ROW_ID
+    slots[first:][kept] = np.arange(len(slots[first:][kept]))
+    return slots
 
 
 class FeatureRows(Table):
@@ -85,9 +109,7 @@ class FeatureRows(Table):
         kinds: Mapping[bytes, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
-        slots = np.full(len(sample_ids), text_tables.IGNORED, np.int32)
-        slots[0] = text_tables.ROW_ID
-        slots[1:][kept] = np.arange(n_samples, dtype=np.int32)
+        slots = _slots(sample_ids, kept)
         forced = row_cells_of(kinds or {})
         reader = text_tables.TableReader(
             slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
@@ -191,7 +213,7 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
     """
     row_names = text_tables.has_row_names(source, form)
     stream = text_tables.CsvStream(source, form, sample_ids.append, row_names=row_names)
-    if len(sample_ids) < 2:
+    if len(sample_ids) <= n_before(sample_ids):
         raise InputError(
             f"{source}: expected a header of a first field and sample ids, found "
             f"{len(sample_ids)} field. Name the separator with --separator."
@@ -242,6 +264,10 @@ def _fill(
 
 # A sample table: what is known of each sample, by its id.
 
+Sample = tuple[tuple[int, ...], tuple[str, ...]]
+"""The line in each sample table, 0 where there is none, and the cells of the columns asked for."""
+_IID = {"IID", "#IID"}
+_BY_PLACE = re.compile(r"(PHENO|COVAR)\d+(?=,|$)")
 _SHOWN = 5
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
 LONGEST_LINE = 16 * MB
@@ -256,77 +282,129 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
 
 
 def read_samples(
-    options: IngestOptions, ids: list[str], expected: str
-) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Return by id, in the order of a sample table, the line of each sample and its cells.
+    options: IngestOptions, ids: list[str], expected: str, mark: str = ":"
+) -> dict[str, Sample]:
+    """Return by id, in the order of the sample tables, the lines of each sample and its cells.
 
-    ``expected`` says which ``ids`` are looked up in it.
+    ``expected`` says which ``ids`` are looked up. Where an id is PLINK's IID, it may also be looked
+    up as FID (0 where there is none), ``mark``, IID.
 
     Raises
     ------
     InputError
         If a column is not there, a row is ragged, an id occurs twice, or none is among ``ids``.
     """
-    known: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for line, sample, *cells in _samples(options):
-        if sample in known:
+    known: dict[str, Sample] = {}
+    here, gone = set(ids), next(iter(options.text.missing or ("",)))
+    for table, line, family, iid, *cells in _samples(options):
+        whole = iid if family is None else f"{family or 0}{mark}{iid}"
+        sample = iid if whole not in here and (iid in here or not family) else whole
+        lines, others = known.get(sample, ((0,) * len(options.samples), (gone,) * len(cells)))
+        if lines[table]:
             raise InputError(
-                f"{options.samples}, line {line}: expected distinct ids in column "
-                f"{options.id_name!r}, found {sample!r} again. Keep one line for each sample."
+                f"{options.samples[table]}, line {line}: expected distinct ids in column "
+                f"{options.id_name!r}, found {iid!r} again. Keep one line for each sample."
             )
-        known[sample] = line, tuple(cells)
+        pairs = zip(cells, others, strict=True)
+        all_cells = tuple(other if cell is None else cell for cell, other in pairs)
+        known[sample] = (*lines[:table], line, *lines[table + 1 :]), all_cells
     if known.keys().isdisjoint(ids):
         raise InputError(
-            f"{expected} as in column {options.id_name!r} of {options.samples} "
-            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
+            f"{expected} as in column {options.id_name!r} of {', '.join(map(str, options.samples))}"
+            f" ({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     return known
 
 
-def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
-    """Return a sample table, its rows after the header, and the names of its columns."""
-    assert options.samples is not None
-    source, form = SourceFile(options.samples), options.text
-    pieces = PieceReader(source).pieces()
-    first = next(pieces, b"")
-    separator = form.separator_of(first.decode(errors="replace"))
-    rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
-    return source, rows, [name.strip(" \t") for name in next(filter(None, rows), [])]
+def line_of(options: IngestOptions, sample: Sample) -> str:
+    """Return where a sample stands, for messages."""
+    pairs = zip(options.samples, sample[0], strict=True)
+    return "; ".join(f"{table}, line {line}" for table, line in pairs if line)
+
+
+def _sample_table(options: IngestOptions, table: int) -> tuple[Any, list[str], bool]:
+    """Return the numbered rows of a sample table, the names of its columns, and if it has these.
+
+    A table of PLINK may be padded with spaces. One without a header is taken for FID, IID and so
+    on, where a column is asked for by its place: PHENO1, COVAR1.
+    """
+    source, form = SourceFile(options.samples[table]), options.text
+    lines = partial(text_lines, source, form.comment)
+    mark = form.separator_of(next(PieceReader(source).pieces(), b"").decode(errors="replace"))
+    rows = csv.reader(lines(), delimiter=mark)
+    header = [name.strip(" \t") for name in next(filter(None, rows), [])]
+    split = ((number, line.split()) for number, line in enumerate(lines(), 1) if line.strip())
+    number, own = next(split, (1, list[str]()))
+    asked = {found[1] for _, name in asked_of(options) if (found := _BY_PLACE.match(name))}
+    has_ids, is_plink = not _IID.isdisjoint(header), options.id_name in _IID and mark in "\t "
+    if is_plink and not _IID.isdisjoint(own[:2]) and (mark == " " or not has_ids):
+        return split, own, True
+    if has_ids or not (is_plink and asked):
+        return ((rows.line_num, row) for row in rows if row), header, True
+    kind = ("COVAR" if table else "PHENO") if len(asked) > 1 else min(asked)
+    names = ["FID", "IID", *(f"{kind}{place}" for place in range(1, len(own) - 1))]
+    return chain([(number, own)], split), names[: len(own)], False
+
+
+def sample_columns(options: IngestOptions) -> list[str]:
+    """Return the names of the columns of the sample tables."""
+    tables = range(len(options.samples))
+    return [name for table in tables for name in _sample_table(options, table)[1]]
 
 
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
-    """Yield the line, the id and the columns asked for of each sample."""
-    source, rows, header = sample_columns(options)
-    places = []
-    for what, name in (("id", str(options.id_name)), *asked_of(options)):
-        if name not in header:
+    """Yield the table, the line, the family, the id and the columns asked for of each sample.
+
+    Cells of other tables are None; so is the family where the id is not PLINK's.
+    """
+    tables = [_sample_table(options, table) for table in range(len(options.samples))]
+    id_name, taken = str(options.id_name), list[tuple[int, int]]()
+
+    def places(what: str, name: str, some: Sequence[int]) -> list[tuple[int, int]]:
+        pairs = [(at, tables[at][1]) for at in some]
+        found = [(at, of.index(one)) for at, of in pairs for one in (name, f"#{name}") if one in of]
+        if not found:
+            here = ", ".join(str(options.samples[at]) for at in some)
+            own = ", ".join(map(repr, chain(*(of[:20] for _, of in pairs))))
+            own += ". Without a header: PHENO1, COVAR1" * (what == "id" and name in _IID)
             raise InputError(
-                f"{source}: no such column {name!r} ({options.flag_of(what)}); expected one of "
-                f"{', '.join(map(repr, header[:20]))}."
+                f"{here}: no such column {name!r} ({options.flag_of(what)}); expected one of {own}."
             )
-        if what == "covariates" and header.index(name) in places:
+        return found
+
+    ids = [places("id", id_name, [table])[0] for table in range(len(tables))]
+    for what, name in asked_of(options):
+        first, *others = places(what, name, range(len(tables)))
+        if others and name not in ("FID", "#FID"):
+            where = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
+            raise InputError(
+                f"{where}: expected column {name!r} in one of them. Rename the others."
+            )
+        if what == "covariates" and first in [*ids, *taken]:
             raise UsageError(
                 f"--covariates: expected columns of no other role, found {name!r}. Leave it out."
             )
-        places.append(header.index(name))
-    for row in filter(None, rows):
-        if len(row) != len(header):
-            raise InputError(
-                f"{source}, line {rows.line_num}: expected {len(header)} fields as in the header, "
-                f"found {len(row)}. Mend the line."
-            )
-        yield (rows.line_num, *(row[place].strip(" \t") for place in places))
+        taken.append(first)
+    for (table, at), (rows, header, _) in zip(ids, tables, strict=True):
+        family = next((header.index(one) for one in ("FID", "#FID") if one in header), None)
+        for line, row in rows:
+            if len(row) != len(header):
+                raise InputError(
+                    f"{options.samples[table]}, line {line}: expected {len(header)} fields as in "
+                    f"the header, found {len(row)}. Mend the line."
+                )
+            cells = (row[of].strip(" \t") if one == table else None for one, of in taken)
+            fid = "" if family is None else row[family].strip(" \t")
+            yield table, line, fid if id_name in _IID else None, row[at].strip(" \t"), *cells
 
 
-def _lines(
-    source: SourceFile, first: bytes, pieces: Iterator[bytes], comment: str | None
-) -> Iterator[str]:
+def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = ""
     try:
-        for piece in chain([first], pieces, [b""]):
+        for piece in chain(PieceReader(source).pieces(), [b""]):
             *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > LONGEST_LINE:
                 raise InputError(
@@ -341,14 +419,18 @@ def _lines(
         yield "\n" if comment and rest.startswith(comment) else rest
 
 
-def unmatched(known: Collection[str], ids: list[str]) -> dict[str, Any]:
-    """Count and list the ids of either side that the other lacks; JSON-ready."""
+def unmatched(options: IngestOptions, known: Collection[str], ids: list[str]) -> dict[str, Any]:
+    """Count and list the ids of either side that the other lacks; say what has no header."""
     here = set(ids)
     sides = {
         "samples_without_label": [name for name in ids if name not in known],
         "labels_without_sample": [name for name in known if name not in here],
     }
-    return {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
+    tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
+    found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
+    said = {"samples": "; ".join(found)} if found else {}
+    both = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
+    return both | said
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.
@@ -372,11 +454,21 @@ def samples_lease(options: IngestOptions, n_ids: int, ids_nbytes: int) -> Lease:
     # An id that is looked up, a sample in both mappings and a cell of it, as Python objects, beyond
     # their texts: 130, 202 and 62 bytes as measured at 10^6 samples.
     samples, n_columns = 140 * n_ids + ids_nbytes, len(options.columns())
-    for _, sample, *cells in _samples(options):
-        samples += 210 + _text_nbytes(sample)
-        samples += sum(64 + _text_nbytes(cell) for cell in cells)
-        samples += sum(48 + 2 * len(cell.encode()) for cell in cells[n_columns:])  # as categories
+    for _, _, _, sample, *cells in _samples(options):
+        samples += 210 + 56 * len(options.samples) + _text_nbytes(sample)
+        samples += sum(64 + _text_nbytes(cell or "") for cell in cells)
+        samples += sum(48 + 2 * len((cell or "").encode()) for cell in cells[n_columns:])  # to code
     return Lease("the samples", samples)
+
+
+def reading_leases(source: SourceFile, n_samples: int, options: IngestOptions) -> list[Lease]:
+    """Return what kinds that are said take in memory, and what reading features does besides."""
+    # a name and its kind, and once more by the reader of the table
+    names = sum(4 * len(name) + 540 for name in options.kinds.names()) if options.kinds else 0
+    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
+    room = Lease("working room", ingest_memory.SLACK_NBYTES)
+    return [Lease("kinds by name", names), room, Lease("reading features", panels + decoding)]
 
 
 def feature_memory(
@@ -389,46 +481,40 @@ def feature_memory(
     InputError
         If the sample table cannot be read as asked.
     """
-    n_samples = len(header) - 1
+    n_samples = len(header) - n_before(header)
     held = [samples_lease(options, n_samples, header.nbytes)]
-    if options.kinds:  # a name and its kind, and once more by the reader of the table
-        names = sum(4 * len(name) + 540 for name in options.kinds.names())
-        held.append(Lease("kinds by name", names))
-    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
-    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
-    room = Lease("working room", ingest_memory.SLACK_NBYTES)
-    reading = Lease("reading features", panels + decoding)
+    kinds, *reading = reading_leases(source, n_samples, options)
+    held.append(kinds)
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.sample_features)
-        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, room, reading))
+        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
         return replace(taken, texts_nbytes=texts_nbytes)
 
-    texts_nbytes = _texts_nbytes(source, n_samples, options)
-    if (bound := text_tables.rows_at_most(source, n_samples + 1)) is not None:
+    texts_nbytes = _texts_nbytes(source, header, options)
+    if (bound := text_tables.rows_at_most(source, len(header))) is not None:
         most = memory(bound)
         if most.fits or most.least_mb == memory(1).least_mb:
             return most
-    return memory(text_tables.count_rows(source, options.text, n_samples + 1)[0])
+    return memory(text_tables.count_rows(source, options.text, len(header))[0])
 
 
 def _texts_nbytes(
-    source: SourceFile, n_samples: int, options: IngestOptions, **most: Any
+    source: SourceFile, header: TextSpool, options: IngestOptions, **most: Any
 ) -> int | None:
     """Return what the texts of features count as; None where none was found."""
     form, n_asked = options.text, len(options.columns())
     stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
-    slots = np.arange(-1, n_samples, dtype=np.int32)
-    slots[0] = text_tables.ROW_ID
+    slots = _slots(header)
     kinds, room = row_cells_of(options.kinds.by_name()), ingest_memory.COUNTED_NBYTES
     reader = text_tables.TableReader(
         slots, stream, by_row=True, max_category_nbytes=room, row_kinds=kinds, counts=True
     )
-    nbytes = reader.counted_nbytes(stream, n_samples, **most)
+    nbytes = reader.counted_nbytes(stream, len(header) - n_before(header), **most)
     coder = TextCoder(room, counts=True)
-    for _, _, *cells in _samples(options) if options.sample_features else ():
-        texts = [cell.encode() for cell in cells[n_asked:]]
+    for _, _, _, _, *cells in _samples(options) if options.sample_features else ():
+        texts = [(cell or "").encode() for cell in cells[n_asked:]]
         coder.code(*joined([text for text in texts if kinds or form.number(text) is None]))
     return nbytes + coder.needed_nbytes or None
 
@@ -463,8 +549,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     memory = feature_memory(source, header, options)
     memory.check(source)
     ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
-    ids = list(header)[1:]
-    known = read_samples(options, ids, f"{source}: expected sample ids")
+    ids, of_plink = list(header)[n_before(header) :], n_before(header) > 1
+    known = read_samples(options, ids, f"{source}: expected sample ids", "_" if of_plink else ":")
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
@@ -473,13 +559,18 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
 
+    inferred = unmatched(options, known, ids)
+    if of_plink:
+        inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (what, name) in enumerate(asked_of(options)):
         cells = [known[sample][1][place] for sample in matched]
+        if of_plink:
+            cells = in_role(options, (what, name), cells, matched, inferred)
         columns.setdefault(what, []).append((name, cells))
 
     def where(row: int) -> str:
-        return f"{options.samples}, line {known[matched[row]][0]}"
+        return line_of(options, known[matched[row]])
 
     try:
         features = FeatureRows(
@@ -490,9 +581,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
             texts = [[cell.encode() for cell in cells] for _, cells in more]
             features.append_features(names_of, texts, where, options.text, kinds)
     except BudgetError as error:
-        texts_nbytes = _texts_nbytes(source, len(ids), options, most_nbytes=math.inf) or 0
+        texts_nbytes = _texts_nbytes(source, header, options, most_nbytes=math.inf) or 0
         raise memory.naming(error, texts_nbytes) from None
-    side = SideColumns(columns=columns, inferred=unmatched(known, ids))
+    side = SideColumns(columns=columns, inferred=inferred)
 
     def locate(column: int, row: int) -> str:
         name = next(islice(iter(names), column, None))
@@ -501,5 +592,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
     settled = options.without_columns()
-    origin = stream.origin
+
+    def origin() -> dict[str, Any]:
+        return stream.origin() | ({"plink": True} if of_plink else {})
+
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)

@@ -132,6 +132,8 @@ def ingest(
     missing_target: str = "drop",
     min_class_rows: int | None = None,
     rename_repeated: bool = False,
+    names_from: str | None = None,
+    feature_type: str | None = None,
     kinds: Mapping[str, str] | None = None,
     weights: Any = None,
     strata: Any = None,
@@ -185,6 +187,10 @@ def ingest(
     rename_repeated : bool
         Of columns with the same name the first keeps it, later ones end in -1, -2, ...; they are
         refused if not.
+    names_from : {'id', 'symbol'}, optional
+        Of 10x and loom: what features are named by; symbol if not given, or id where there is none.
+    feature_type : str, optional
+        Of 10x: only features of this type, such as ``Gene Expression``; all if not given.
     kinds : mapping of str to str, optional
         Kinds (``numeric``, ``integer``, ``boolean``, ``categorical``) of columns by name; the
         others are found out.
@@ -283,6 +289,9 @@ def make_store(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
             "Name the column of the groups alone."
         )
+    from srs_ooc.ingestion.formats.files import together
+
+    table = table if client else together(table)
     if (options.append_rows, options.append_features) != (None, None):
         from srs_ooc.ingestion.appending import append
 
@@ -325,9 +334,9 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     StoreError, BudgetError
         If the store cannot be written, or the cap cannot hold the table.
     """
-    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, samples_lease, unmatched
+    from srs_ooc.ingestion import feature_rows as tables
 
-    asked, table = asked_of(options), options.samples
+    asked = tables.asked_of(options)
     own = [store.own_target, *store.manifest.row_columns.get("covariates", ())]
     taken = [name for _, name in asked if name in own]
     if taken or not asked or not isinstance(store.place, Path):
@@ -336,13 +345,14 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             f"{store.place}: expected a store on this machine, and --target or --covariates that "
             f"it was not made with, found {found}. Name such columns; its own stay as they are."
         )
-    lease = samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
+    lease = tables.samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
     ids = list(store.row_ids)
-    known = read_samples(options, ids, f"{store.place}: expected row ids")
-    gone = 0, [next(iter(options.text.missing or ("",)))] * len(asked)
-    inferred, of_plink = unmatched(known, ids), is_plink(store.manifest.source)
+    mark = "_" if "features as rows" in str(store.manifest.source.get("format")) else ":"
+    known = tables.read_samples(options, ids, f"{store.place}: expected row ids", mark)
+    gone = (), [next(iter(options.text.missing or ("",)))] * len(asked)
+    inferred, of_plink = tables.unmatched(options, known, ids), is_plink(store.manifest.source)
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():
         rows = RowColumns(Path(scratch))
         rows.number_rows(len(ids))
@@ -352,7 +362,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             column = (options, (what, name), cells, ids, inferred)
             spool.append(texts_of(in_role(*column) if of_plink else cells))
         how = replace(options, no_target=True)
-        rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
+        rows.settle(options.samples[0], lambda row: tables.line_of(options, known[ids[row]]), how)
         values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))
         for target in rows.further:
             write_column(store.path, store.fingerprint, "target", target)

@@ -1,7 +1,6 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
@@ -15,6 +14,7 @@ from srs_ooc.base.arrays import Bytes, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import (
+    entries_of,
     flag_given,
     megabytes_given,
     names_in,
@@ -299,6 +299,7 @@ def _kinds(given: object, name: str) -> ForcedKinds:
     return ForcedKinds(tuple(given.items()))
 
 
+_FILES = {"metavar": "FILE", "several": True, "read": lambda path: [path]}
 _YES, _NO = {"check": flag_given}, {"check": flag_given, "read": not_}
 _NUMBER, _OLD = {"check": whole_given, "metavar": "N"}, {"check": place_given, "metavar": "OLD"}
 _FILE, _NAME, _CHAR = ({"metavar": metavar} for metavar in ("FILE", "NAME", "CHAR"))
@@ -391,9 +392,9 @@ class IngestOptions:
     orient : {'samples', 'features'}
         What a row of a text table is. Of a feature the first column is the name, and the header
         holds the sample ids.
-    samples : Path or None
+    samples : sequence of Path
         Text table of the samples, joined by --id: with --orient features, or of genotypes, HDF5,
-        Zarr. It holds all named columns.
+        Zarr; repeatable. Together they hold all named columns.
     sample_features : tuple of str
         Columns of --samples that become features, too.
     id_name : str or None
@@ -440,7 +441,7 @@ class IngestOptions:
     rename_repeated: bool = said(_YES, False)
     names_from: str | None = said(one_of("id", "symbol"))
     feature_type: str | None = said(_NAME)
-    samples: Path | None = said(_FILE)
+    samples: Sequence[Path] = said(_FILES, ())
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
     memory_mb: float = said({"check": megabytes_given}, 512)
@@ -529,8 +530,7 @@ class IngestOptions:
         return "--time" if what == "target" and self.censored else flags[what]
 
 
-_ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
-HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
+HELP = entries_of(IngestOptions)
 _EVERY = {name: _TAKES | takes for name, takes in _PARTS.items()}
 _EVERY |= {one.name: dict(one.metadata) for one in fields(IngestOptions) if one.metadata}
 OPTIONS = {name: _EVERY[name] for name in HELP or _EVERY}  # `python -OO` has no docstrings

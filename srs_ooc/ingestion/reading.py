@@ -22,7 +22,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
-from srs_ooc.ingestion.formats.genotypes import RAW, in_role
+from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, cells_of_raw, in_role
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
@@ -180,10 +180,36 @@ class TextReading(Reading):
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
+        if list(islice(header, len(TRAW))) == TRAW:
+            raise InputError(
+                f"{self.source}: expected --samples beside a .traw, a variant a line, found "
+                "none. Say --samples FILE --id IID --target NAME on the command line."
+            )
         self._is_raw = list(islice(header, len(RAW))) == RAW
+        self._settle_first(inferred)
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
         return inferred
+
+    def _settle_first(self, inferred: dict[str, Any]) -> None:
+        """Take the first columns for what the file says they are, unless an option names them."""
+        options, first = self.options.with_targets(self._header), self._header.get(0).decode()
+        named = {name for _, name in options.columns()}.union(options.ignore)
+        ids, own, what = first, [first], "first column, which has no name"
+        if self._is_raw:
+            ids, own, what = "IID", RAW, "'IID' of the file"
+            inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
+            if options.target is None and not options.no_target and "PHENOTYPE" not in named:
+                options = replace(options, target="PHENOTYPE")
+                inferred["target"] = "'PHENOTYPE' of the file"
+        elif first in named or not text_tables.has_index(self.source, options.text, self._header):
+            return
+        if ids not in named and options.row_ids is None and options.aggregate is None:
+            options, inferred["row_ids"] = replace(options, row_ids=ids), what
+        elif not self._is_raw:
+            inferred["index"] = f"{what}, left out"
+        left = (one for one in own if one not in {*named, options.row_ids, options.target})
+        self.options = replace(options, ignore=(*options.ignore, *left))
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""
@@ -230,7 +256,10 @@ class TextReading(Reading):
         self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=take)
         yield f"looked at: {source}"
         if roles.target is not None:
-            yield f"kind of target: {rows.look(str(self.source), self.options)}"
+            form = self.options.text
+            if self._is_raw:
+                form = replace(form, missing=(*(form.missing or ("", "NA")), "-9"))
+            yield f"kind of target: {rows.look(str(self.source), replace(self.options, text=form))}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
@@ -263,9 +292,11 @@ class TextReading(Reading):
     def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
         memory = self._shared
-        stream = self._stream
+        stream, slots = self._stream, roles.slots()
+        if self._is_raw and slots[0] == text_tables.IGNORED:  # families may tell ids apart
+            slots[0] = text_tables.ROW_ID - 1 - len(roles.named)
         reader = text_tables.TableReader(
-            roles.slots(),
+            slots,
             stream,
             kinds=ingest_options.cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
@@ -279,7 +310,8 @@ class TextReading(Reading):
             spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
-        take = self._row_taker(roles, rows)
+        with_families = TextSpool(self._work.scratch, "families", "IID")
+        take, own_ids = self._row_taker(roles, rows, int(slots[0]), with_families)
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
@@ -290,6 +322,8 @@ class TextReading(Reading):
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
+        if own_ids is not None and own_ids.duplicates(1):
+            vars(own_ids).update(vars(with_families))
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
@@ -298,28 +332,36 @@ class TextReading(Reading):
         self._categories = reader.categories()
 
     def _row_taker(
-        self, roles: Roles, rows: RowColumns
-    ) -> Callable[[text_tables.TableReader], None]:
-        """Return what takes the texts of the rows read from a reader."""
+        self, roles: Roles, rows: RowColumns, first_slot: int, with_families: TextSpool
+    ) -> tuple[Callable[[text_tables.TableReader], None], TextSpool | None]:
+        """Return what takes the texts of the rows read, and where IIDs of PLINK go."""
         spools = [
             (slot, what, rows.open(what, self._header.get(column).decode()))
             for what, column, slot in roles.texts()
         ]
 
+        iids = (one for _, what, one in spools if (what, one.label) == ("row_ids", "IID"))
+        own_ids = next(iids, None) if self._is_raw else None
+        slots = {slot for slot, *_ in spools}.union([first_slot] * self._is_raw)
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
 
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
+            taken = {slot: reader.take_texts(slot) for slot in slots}
             for slot, what, spool in spools:
-                texts = reader.take_texts(slot)
+                texts = taken[slot]
                 if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
-                    role, cells = (what, spool.label), [*map(bytes.decode, texts)]
+                    role, cells = (what, spool.label), cells_of_raw(spool.label, texts, raw.text)
+                    if spool is own_ids:
+                        text_tables.check_utf8(taken[first_slot], f"{self.source}: the families")
+                        pairs = zip(map(bytes.decode, taken[first_slot]), cells, strict=True)
+                        with_families.append(texts_of(map(":".join, pairs)))
                     texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
-        return take
+        return take, own_ids
 
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
@@ -339,7 +381,7 @@ class TextReading(Reading):
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
-        return self._stream.origin()
+        return self._stream.origin() | ({"plink": True} if self._is_raw else {})
 
 
 # A table of any other format (arrays, frames, files), read by columns or by rows.

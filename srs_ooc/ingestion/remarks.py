@@ -74,6 +74,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
     yield from manifest.inferred.get("joined", ())
+    yield from filter(None, [manifest.inferred.get("named")])
     said = partial(_said, store, known)
     if texts := texts_among_numbers(manifest.classes):
         yield f"most class labels are numbers: if the target is a number, {said(texts)}."

@@ -544,7 +544,7 @@ class RowColumns:
             found = f"only {texts[0]!r}" if texts else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found {found} in "
-                f"column {self._column.label!r}. Name another column with --target."
+                f"column {self._column.label!r}. Name another with --target, or say --no-target."
             )
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))

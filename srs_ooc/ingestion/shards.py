@@ -638,7 +638,7 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
                 f"{other.n_rows}. All pieces have the same rows in the same order; where rows lack "
                 "a target or a covariate, leave them out of all pieces, or have it in each."
             )
-        wanted = ["row_ids"] if one.row_id_name and other.row_id_name else []
+        wanted = ["row_ids"] if None not in (one.row_id_name, other.row_id_name) else []
         wanted += [what for what in one.row_columns if what in other.row_columns]
         named = other.target_name == one.target_name and other.task == one.task
         if named and "target" not in other.inferred:

@@ -11,6 +11,8 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,22 @@ def decoded(
         raise EOFError("it ends too early")
 
 
+def beginnings_of(path: Path) -> tuple[str, bytes, bytes]:
+    """Return how a file is packed, as a suffix or nothing, its first bytes, and those unpacked.
+
+    Of what cannot be read, or unpacked, there are none: who reads it says why.
+    """
+    packing, start, text = "", b"", b""
+    with contextlib.suppress(Exception), path.open("rb") as file:
+        pieces = iter(partial(file.read, READ_NBYTES), b"")
+        start = text = next(pieces)
+        if decoder := decoder_of(start):
+            packing, text = decoder[0], b""
+            text = decoder[2]().decompress(start, 64)  # where what follows is damaged
+            text = next(decoded(decoder[2], chain([start], pieces)))
+    return packing, start, text.removeprefix(codecs.BOM_UTF8)
+
+
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
 
 
@@ -168,7 +186,16 @@ class SourceFile:
         Its name for messages, if not its path.
     name : str, optional
         Its name for the manifest, if not its own.
+
+    Attributes
+    ----------
+    head : (int, int)
+        Bytes and lines before the rows of its text, which are passed over.
+    end : bytes
+        What stands at the end of its text, if that is whole.
     """
+
+    head, end = (0, 0), b""
 
     def __init__(self, path: Path, shown: str = "", name: str = "") -> None:
         self.path, self.name = path, name or path.name
@@ -226,6 +253,8 @@ def _stamp_of(path: Path) -> tuple[int, ...] | None:
         return None  # whoever reads it says what is wrong
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
+
+_LONGEST_END = 128
 
 WHOLE_NBYTES, _END_NBYTES = 64 * MB, 8 * MB
 """A dry run reads all of a text of so many bytes, of a longer one so many at either end."""
@@ -304,12 +333,12 @@ class PieceReader:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
+        text = beginnings_of(source.path)[-1]
         for one in FORMATS:
-            if one.magic and one.fits(source.path, start):
-                found = f"a {one.name} file. Convert it first." if one.reader else one.remedy
+            if (one.magic or not one.reader) and one.fits(source.path, start, lambda: text):
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
-                    f"bzip2 or zstd; found {found}"
+                    f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"
                 )
         self._decoder = decoder_of(start)
         self.suffix, self.decoder_nbytes = "", 0
@@ -319,14 +348,25 @@ class PieceReader:
     def pieces(self) -> Iterator[bytes]:
         """Yield the text in pieces of at most :data:`READ_NBYTES`.
 
-        A mark of the byte order at its beginning is left out.
+        A mark of the byte order at its beginning is left out, and the head of the source.
+
+        Raises
+        ------
+        InputError
+            If the text does not end as the source says.
         """
-        mark = codecs.BOM_UTF8
+        mark, (left, _), end = codecs.BOM_UTF8, self.source.head, b""
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
-            if rest := text.removeprefix(mark):
-                yield rest
-            mark = b""
+            rest = text.removeprefix(mark)
+            if left < len(rest):
+                yield rest[left:]
+            left, mark, end = max(0, left - len(rest)), b"", (end + rest)[-_LONGEST_END:]
+        if self.source.end not in end:
+            raise InputError(
+                f"{self.source}: expected {self.source.end.decode()} at its end, found the end of "
+                "the file before. Get the file again."
+            )
 
     def _raw(self) -> Iterator[bytes]:
         try:

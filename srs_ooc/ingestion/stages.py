@@ -61,12 +61,34 @@ def open_reading(
         If options of text tables are given for another.
     """
     if isinstance(table, str | Path):
-        return _open_file(path_given(table, "the table"), options, side, work)
+        from srs_ooc.ingestion.formats.files import remark_on
+
+        path = path_given(table, "the table")
+        reading = _open_file(path, options, side, work)
+        if remark := remark_on(path):
+            reading.side.inferred["named"] = remark
+        return reading
+    _check_takes("the table", options, ())
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     opened = open_object(table, as_texts)
     options, side = _with_own(opened, "the table", options, side)
     return TableReading(opened, "the table", options, side, work, dict)
+
+
+def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
+    """Return what a file is taken for, and by what; no table: for text."""
+    from srs_ooc.ingestion.formats.files import known_of
+
+    if table is None:
+        what, names = ("feature", "column") if options.samples else ("row", "line")
+        names = f"names: its first {names}" if options.text.header else "names: f0, f1, ..."
+        return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
+    known, why, _ = known_of(*place_in(path))
+    names = "f0, f1, ..." if table.names is None else "its own"
+    ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
+    said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"
+    return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
@@ -78,18 +100,21 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
                 "columns, or give them apart only for arrays."
             )
+        _check_takes(path, options, ())
         text = settle_source(path, work.scratch)
         if not options.samples:
             return TextReading(text, options, work)
         from srs_ooc.ingestion.feature_rows import open_feature_rows
 
         return open_feature_rows(text, options, work)
-    if options.samples is None or not options.text.header:
+    if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
     work.stack.callback(opened.close)
+    _check_takes(path, options, opened.takes)
+    side = replace(side, inferred=side.inferred | ({"read_as": opened.said} if opened.said else {}))
     options, side = _with_own(opened, path, options, side)
     if missing := options.text.missing:  # in the table of samples; in the file those that are empty
         options = replace(options, text=replace(options.text, missing=(*missing, "")))
@@ -140,7 +165,7 @@ def _with_samples(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    in_table = feature_rows.sample_columns(options)[2]
+    in_table = feature_rows.sample_columns(options)
     in_file = [name for name in table.annotations if name not in in_table]
     asked, items = options.without_columns(in_file), table.annotations[ids_name]
     if table.held is not None:
@@ -150,7 +175,7 @@ def _with_samples(
     ids = list(map(str, items))
     known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(known, ids)
+    inferred = side.inferred | feature_rows.unmatched(asked, known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells: Any = [known[one][1][place] if one in known else None for one in ids]
         if is_plink({"format": table.format}):
@@ -177,6 +202,16 @@ def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, A
     reader = work.stack.enter_context(ThreadPoolExecutor(1))
     work.stack.callback(has_ended.set)
     return reader.submit(read).result
+
+
+def _check_takes(path: object, options: IngestOptions, takes: Sequence[str]) -> None:
+    """Refuse options that other formats take."""
+    for name in ("names_from", "feature_type"):
+        if getattr(options, name) is not None and name not in takes:
+            raise UsageError(
+                f"{path}: expected {options.flag_of(name)} of a file that says several names or "
+                "types of its features, such as 10x, found another. Leave it out."
+            )
 
 
 def _check_no_text_form(table: object, options: IngestOptions) -> None:
@@ -463,45 +498,66 @@ def forecast(
             "--dry-run: expected a table by itself, found --append-rows or --append-features. "
             "Leave it out: a cap that is too small is refused before the work."
         )
-    from srs_ooc.ingestion.formats.files import opener_of
+    from srs_ooc.ingestion.formats.files import opener_of, remark_on
 
     ingest_memory.load_libraries()
-    side, unpacked, by_rows, text_nbytes, values_nbytes = side or SideColumns(), 0, True, None, None
+    side, unpacked, by_rows, turned = side or SideColumns(), 0, True, 0
+    text_nbytes = values_nbytes = None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = opener_of(table, options.query)
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
-            values_nbytes = text_nbytes
+            yield _read_as(table, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
+            yield _read_as(table, options, opened)
             memory = memory_of(opened, options)
+            _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
-            unpacked, values_nbytes = unpacked + opened.scratch_nbytes, opened.values_nbytes
+            turned, values_nbytes = opened.scratch_nbytes, opened.values_nbytes
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+            yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
                 read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    how = partial(disk_of, by_rows=by_rows, text_nbytes=values_nbytes)
+    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes or values_nbytes)
     scratch, stored = how(shape, memory.form, cell_nbytes=memory.cell_nbytes)
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))
-    scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
+    scratch, free = scratch + unpacked + turned, shutil.disk_usage(store.parent).free
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
     if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
+    if remark := remark_on(table):
+        yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
-    yield f"store: at most {about}{describe_nbytes(stored)}"
+    parts = _in_parts(stored, memory.form.code_nbytes * shape.n_rows * shape.n_features)
+    yield f"store: at most {about}{describe_nbytes(stored)}{parts * bool(turned)}"
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
     given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
     yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
+
+
+def _in_parts(stored: int, codes: int) -> str:
+    """Return how much of a store are codes, and values."""
+    return f": codes {describe_nbytes(codes)}, values {describe_nbytes(stored - codes)}"
+
+
+def _said_of(table: Table) -> Iterator[str]:
+    """Yield what a text says of its rows by columns: how many different values, the first ones."""
+    for name, cells in table.annotations.items():
+        if isinstance(cells, list):  # held in memory
+            values = [*dict.fromkeys(one for one in cells if one is not None)]
+            said = f"{counted(len(values), 'value')}, {cells.count(None)} missing"
+            yield f"beside: {name!r}, {said}: {', '.join(map(repr, values[:3]))[:120]}"
 
 
 def _look_at_text(
@@ -529,7 +585,7 @@ def _look_at_text(
         memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
     for what in dict(roles.named):
         columns = [header.describe(column) for role, column in roles.named if role == what]
-        last = ", the last column" * (what == "target" and options.target is None)
+        last = ", the last column" * (what == "target" and reading.options.target is None)
         said.append(f"{what.replace('_', ' ')}: {', '.join(columns)}{last}")
     said.extend(reading.look(roles, n_rows, text_nbytes))
     return len(header), n_rows, text_nbytes, memory

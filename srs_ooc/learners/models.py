@@ -59,39 +59,37 @@ def json_object(name: str, value: Any) -> str:
 
 
 class ModelParams(Params):
-    """What is fitted on each subspace, and how features are scored by it."""
+    """What is fitted on each subspace, and how features are scored by it.
 
-    model: str = option(
-        Text(),
-        "What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of "
-        "a scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).",
-        default=TREE,
-        metavar="MODEL",
-    )
+    Attributes
+    ----------
+    model : str
+        What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of a
+        scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).
+    model_params : str
+        Parameters of the estimator.
+    model_importance : str | None
+        Score features by how the held-out loss differs between subspaces with and without them, or
+        by how it rises where their values are permuted.
+    model_folds : int | None
+        Folds of the rows; each is predicted by a model fitted on the others.
+    model_missing : str
+        Missing values: the mean of the rows fitted on, or refuse features that have some.
+    """
+
+    model: str = option(Text(), default=TREE, metavar="MODEL")
     model_params: str = option(
-        Text(json_object),
-        "Parameters of the estimator.",
-        default="{}",
-        default_text="scikit-learn's",
-        metavar="JSON",
+        Text(json_object), default="{}", default_text="scikit-learn's", metavar="JSON"
     )
     model_importance: str | None = option(
-        Choice((SUBSPACES, PERMUTATION)),
-        "Score features by how the held-out loss differs between subspaces with and without "
-        "them, or by how it rises where their values are permuted.",
-        default_text="subspaces; permutation with --method srs",
+        Choice((SUBSPACES, PERMUTATION)), default_text="subspaces; permutation with --method srs"
     )
     model_folds: int | None = option(
         Whole(2, 100),
-        "Folds of the rows; each is predicted by a model fitted on the others.",
         default_text=f"{DEFAULT_FOLDS}; with --method prs or rase its own",
         metavar="K",
     )
-    model_missing: str = option(
-        Choice((MEAN, REFUSE)),
-        "Missing values: the mean of the rows fitted on, or refuse features that have some.",
-        default=MEAN,
-    )
+    model_missing: str = option(Choice((MEAN, REFUSE)), default=MEAN)
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:

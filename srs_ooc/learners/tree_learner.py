@@ -334,63 +334,53 @@ MOST_TREES = 10_000
 
 
 class TreeParams(Params):
-    """How trees are grown; ``max_features`` is K of the paper."""
+    """How trees are grown; ``max_features`` is K of the paper.
 
-    max_features: int = option(
-        Text(),
-        "Candidate features drawn at each node: a whole number, a share of q such as 0.1, sqrt or "
-        "log2.",
-        default=0,
-        default_text="q",
-        metavar="K",
-        flags=("--k",),
-    )
-    impurity: str = option(
-        Choice(IMPURITIES),
-        "Impurity that splits decrease.",
-        default_text="gini; variance for a regression",
-    )
-    splitter: str = option(
-        Choice(SPLITTERS),
-        "One random split a candidate (extra-trees), or the best one (CART).",
-        default="random",
-    )
-    thresholds: str = option(
-        Choice(THRESHOLDS),
-        "Random thresholds uniform between the ranks of values at the node, or between the values "
-        "themselves; best ones midway between either. By values as in scikit-learn.",
-        default=RANK,
-    )
-    min_impurity_decrease: str = option(
-        Share(),
-        "Least importance of a split; in a regression a share of the variance.",
-        default="0",
-        metavar="SHARE",
-    )
-    bootstrap: bool = option(
-        Flag(), "Grow each tree on as many rows drawn with replacement.", default=False
-    )
+    Attributes
+    ----------
+    max_features : int
+        Candidate features drawn at each node: a whole number, a share of q such as 0.1, sqrt or
+        log2.
+    impurity : str
+        Impurity that splits decrease.
+    splitter : str
+        One random split a candidate (extra-trees), or the best one (CART).
+    thresholds : str
+        Random thresholds uniform between the ranks of values at the node, or between the values
+        themselves; best ones midway between either. By values as in scikit-learn.
+    min_impurity_decrease : str
+        Least importance of a split; in a regression a share of the variance.
+    bootstrap : bool
+        Grow each tree on as many rows drawn with replacement.
+    row_sample : int | None
+        Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, or
+        one of each quantile of the target.
+    class_weight : str
+        none, balanced, or NAME=WEIGHT,NAME=WEIGHT.
+    max_depth : int | None
+        Deepest split level.
+    min_samples_leaf : int
+        Fewest rows in a leaf.
+    trees_per_subspace : int
+        Trees grown on each subspace once it is paged in; 1 is the paper's.
+    """
+
+    max_features: int = option(Text(), default=0, default_text="q", metavar="K", flags=("--k",))
+    impurity: str = option(Choice(IMPURITIES), default_text="gini; variance for a regression")
+    splitter: str = option(Choice(SPLITTERS), default="random")
+    thresholds: str = option(Choice(THRESHOLDS), default=RANK)
+    min_impurity_decrease: str = option(Share(), default="0", metavar="SHARE")
+    bootstrap: bool = option(Flag(), default=False)
     row_sample: int | None = option(
         Whole(2),
-        "Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, "
-        "or one of each quantile of the target.",
         default_text="all; with --judge tests 4000 of 20000 or more, unless trees are saved or "
         "bootstrapped",
         metavar="ROWS",
     )
-    class_weight: str = option(
-        Text(), "none, balanced, or NAME=WEIGHT,NAME=WEIGHT.", default=UNWEIGHTED, metavar="WEIGHTS"
-    )
-    max_depth: int | None = option(
-        Whole(1), "Deepest split level.", default_text="no limit", metavar="DEPTH"
-    )
-    min_samples_leaf: int = option(Whole(1), "Fewest rows in a leaf.", default=1, metavar="ROWS")
-    trees_per_subspace: int = option(
-        Whole(1, MOST_TREES),
-        "Trees grown on each subspace once it is paged in; 1 is the paper's.",
-        default=1,
-        metavar="M",
-    )
+    class_weight: str = option(Text(), default=UNWEIGHTED, metavar="WEIGHTS")
+    max_depth: int | None = option(Whole(1), default_text="no limit", metavar="DEPTH")
+    min_samples_leaf: int = option(Whole(1), default=1, metavar="ROWS")
+    trees_per_subspace: int = option(Whole(1, MOST_TREES), default=1, metavar="M")
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:

@@ -28,6 +28,14 @@ class HeldOutMethod(core.Method):
 
     Without ``screen`` all features are learnt on. Its sampler has a large array ``score`` of the
     features, by which the method ranks.
+
+    Attributes
+    ----------
+    screen : int | None
+        Learn on N features only: those that trees on random subspaces rank first. These trees are
+        grown on the rows that are not held out.
+    screen_draws : int
+        With --screen: in how many subspaces each feature is, on average.
     """
 
     judges = ("none",)
@@ -36,18 +44,9 @@ class HeldOutMethod(core.Method):
     needs: ClassVar[frozenset[str]]
     """What its sampler must learn of each subspace."""
     screen: int | None = core.option(
-        core.Whole(1),
-        "Learn on N features only: those that trees on random subspaces rank first. These trees "
-        "are grown on the rows that are not held out.",
-        default_text="no screen: all features",
-        metavar="N",
+        core.Whole(1), default_text="no screen: all features", metavar="N"
     )
-    screen_draws: int = core.option(
-        core.Whole(1, 100_000),
-        "With --screen: in how many subspaces each feature is, on average.",
-        default=100,
-        metavar="N",
-    )
+    screen_draws: int = core.option(core.Whole(1, 100_000), default=100, metavar="N")
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -375,29 +374,24 @@ def _first_of_each(strata: core.Integers, key: int, share: float) -> core.Ints32
 
 
 class HeldOutParams(core.Params):
-    """Options of methods that learn from models on rows held out."""
+    """Options of methods that learn from models on rows held out.
 
-    models: int = core.option(
-        core.Whole(2, 100_000),
-        "Models: of each fold and of the final ensemble (prs, the paper's T), or of each round "
-        "(rase, B1).",
-        default=100,
-        metavar="N",
-    )
-    folds: int = core.option(
-        core.Whole(2, 100),
-        "Folds: each one's rows are predicted by models grown on the others; with --criterion oob "
-        "samples of the rows.",
-        default=10,
-        metavar="K",
-    )
-    validation_share: str = core.option(
-        core.Share(),
-        "Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the "
-        "last one); or name them by --validation-rows.",
-        default="0.2",
-        metavar="SHARE",
-    )
+    Attributes
+    ----------
+    models : int
+        Models: of each fold and of the final ensemble (prs, the paper's T), or of each round (rase,
+        B1).
+    folds : int
+        Folds: each one's rows are predicted by models grown on the others; with --criterion oob
+        samples of the rows.
+    validation_share : str
+        Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the last
+        one); or name them by --validation-rows.
+    """
+
+    models: int = core.option(core.Whole(2, 100_000), default=100, metavar="N")
+    folds: int = core.option(core.Whole(2, 100), default=10, metavar="K")
+    validation_share: str = core.option(core.Share(), default="0.2", metavar="SHARE")
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:

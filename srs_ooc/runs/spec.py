@@ -29,12 +29,27 @@ _OFTEN_NOT = ("validation", "null_model", "target")
 
 
 class RunParams(Params):
-    """Options that every run has; ``subspace_size`` is q of the paper."""
+    """Options that every run has; ``subspace_size`` is q of the paper.
 
-    method: str = option(Choice(method_names()), "How subspaces are chosen.", default="srs")
+    Attributes
+    ----------
+    method : str
+        How subspaces are chosen.
+    subspace_size : int
+        Features in memory at a time, or 'max' for all the cap holds.
+    judge : str
+        Test of relevance: a final verdict by tests of features alone and beside others
+        (docs/evidence.md), the paper's probe, or any positive importance; none for a method that
+        only ranks.
+    seed : int
+        Everything random follows from it.
+    round_size : int
+        Iterations between updates of the kept features; 1 is the paper's.
+    """
+
+    method: str = option(Choice(method_names()), default="srs")
     subspace_size: int = option(
         Text(),
-        "Features in memory at a time, or 'max' for all the cap holds.",
         default=0,
         default_text="5% of the features, at least 100, within the cap; with --method less twice "
         "their square root; with rase room for all subspaces of a model",
@@ -43,21 +58,11 @@ class RunParams(Params):
     )
     judge: str = option(
         Choice(tuple(JUDGES)),
-        "Test of relevance: a final verdict by tests of features alone and beside others "
-        "(docs/evidence.md), the paper's probe, or any positive importance; none for a method that "
-        "only ranks.",
         default_text="tests; probe with its own options or --save-trees; none with --method "
         "prs or rase",
     )
-    seed: int = option(
-        Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
-    )
-    round_size: int = option(
-        Whole(1),
-        "Iterations between updates of the kept features; 1 is the paper's.",
-        default=1,
-        metavar="N",
-    )
+    seed: int = option(Whole(0, 2**64 - 1), default=0, metavar="SEED")
+    round_size: int = option(Whole(1), default=1, metavar="N")
 
 
 @dataclass(frozen=True)

@@ -233,15 +233,20 @@ def sampler_by(drawing: Drawing | WeightedDrawing, context: SamplerContext, most
 
 
 class RandomSubspace(Method):
-    """Random Subspace: nothing is held."""
+    """Random Subspace: nothing is held.
+
+    Attributes
+    ----------
+    draw_block : int
+        Draw new features in blocks of G neighbours on disk: each as often, in fewer and longer
+        reads; for a store larger than memory. 1 is the paper's.
+    """
 
     summary = "Random Subspace: nothing is held"
     judges = ("tests", "probe", "positive")
     any_model = True
     draw_block: int = option(
         Whole(1),
-        "Draw new features in blocks of G neighbours on disk: each as often, in fewer and longer "
-        "reads; for a store larger than memory. 1 is the paper's.",
         default=1,
         default_text="1; of a store larger than the cap, blocks of 64 KB",
         metavar="G",
@@ -265,16 +270,17 @@ class RandomSubspace(Method):
 
 
 class Srs(RandomSubspace):
-    """Sequential Random Subspace."""
+    """Sequential Random Subspace.
+
+    Attributes
+    ----------
+    alpha : str
+        Share of the subspace held for features that lead, or passed, so far (0: Random Subspace).
+        Not a significance level.
+    """
 
     summary = "Sequential Random Subspace"
-    alpha: str = option(
-        Share(),
-        "Share of the subspace held for features that lead, or passed, so far (0: Random "
-        "Subspace). Not a significance level.",
-        default="0.5",
-        metavar="SHARE",
-    )
+    alpha: str = option(Share(), default="0.5", metavar="SHARE")
 
     @property
     def held_share(self) -> str:

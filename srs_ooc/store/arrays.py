@@ -78,6 +78,7 @@ def _check_items(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) 
         _check_numbers(name, manifest, pieces)
 
 
+@np.errstate(invalid="ignore")  # of a signalling NaN
 def _check_covariates(manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
     n_levels, first = np.array([len(levels) for levels in manifest.levels]), 0
     for items in pieces:
@@ -402,6 +403,7 @@ class Categories:
         first, last = (int(i) for i in self._first[feature : feature + 2])
         return [text_of(text, self._texts.file) for text in self._texts.between(first, last)]
 
+    @np.errstate(invalid="ignore")  # of a signalling NaN
     def wrong_code(self, feature: int, values: Reals) -> tuple[int, str] | None:
         """Return the place of the first value of a feature that is no code, and what is wrong.
 

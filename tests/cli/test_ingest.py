@@ -116,7 +116,7 @@ BAD_TABLES = {
     "infinite target": ("a,y\n1,0\n2,1\n3,-inf\n", ["line 4", "'-inf'", "--task regression"]),
     "open quote": ('a,y\n1,u\n2,"v\n', ["line 3", "quote that opens here"]),
     "not UTF-8": (b"a\xff,y\n1,u\n2,v\n", ["the header", "expected UTF-8"]),
-    "UTF-16": ("a,y\n1,u\n".encode("utf-16"), ["found UTF-16 text"]),
+    "UTF-16": ("a,y\n1,u\n".encode("utf-16"), ["found text in UTF-16", "iconv -f utf-16"]),
     "a zip": (b"PK\x03\x04....", ["found a zip archive"]),
     "broken gzip": (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03+I", ["gzip", "damage"]),
 }

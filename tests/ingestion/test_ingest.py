@@ -232,7 +232,9 @@ def numbers(seed=0):
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0", "counter"])
 def test_an_index_of_a_data_frame_is_pointed_out(tmp_path, name):
-    code, said = ingested(tmp_path, {name: range(N), "x": numbers(), "y": CLASSES})
+    """Of a column without a name one that neither counts from 0 or 1 nor holds texts."""
+    index = range(N) if name == "counter" else range(2, N + 2)
+    code, said = ingested(tmp_path, {name: index, "x": numbers(), "y": CLASSES})
     assert code == 0
     assert "note: the first column" in said
     code, said = ingested(
@@ -240,6 +242,42 @@ def test_an_index_of_a_data_frame_is_pointed_out(tmp_path, name):
     )
     assert code == 0
     assert "note:" not in said
+
+
+@pytest.mark.parametrize("name", ["", '""', "Unnamed: 0"])
+@pytest.mark.parametrize("first", [0, 1, "s"])
+def test_a_first_column_without_a_name_holds_the_row_ids(tmp_path, name, first):
+    """As R's write.csv and pandas' to_csv write row names; pandas reads '' as 'Unnamed: 0'."""
+    ids = [f"s{i}" if first == "s" else str(first + i) for i in range(N)]
+    columns = {name: ids, "x": numbers(), "y": CLASSES, "id": ids}
+    code, said = ingested(tmp_path, columns, "--target", "y", "--ignore", "id")
+    assert code == 0
+    assert "row ids: first column, which has no name" in said
+    assert f"{N} rows x 1 features" in said
+    assert "note:" not in said
+    assert list(Store.open(tmp_path / "t.zarr").row_ids) == ids
+    more = ("--target", "y", "--overwrite")
+    code, said = ingested(tmp_path, columns, *more, "--row-ids", "id")
+    assert (code, f"{N} rows x 1 features" in said) == (0, True)
+    assert "index: first column, which has no name, left out" in said
+    named = name.strip('"')
+    code, said = ingested(tmp_path, columns, *more, "--ignore", f"id,{named}" if named else "id")
+    assert code == 0
+    assert ("no name" in said) == (not named)
+    assert ingested(tmp_path, columns, *more, "--ignore", "id", "--dry-run")[0] == 0
+
+
+def test_row_ids_without_a_name_that_repeat_are_refused(tmp_path):
+    ids = ["a", "b", *(f"s{i}" for i in range(N - 3)), "a"]
+    code, said = ingested(tmp_path, {"": ids, "x": numbers(), "y": CLASSES})
+    assert code
+    assert "expected distinct row ids, found 'a' at 1 and 24" in said
+
+
+def test_a_table_of_quoted_fields_between_spaces_is_read_as_r_writes_it(tmp_path):
+    (tmp_path / "t.txt").write_text('"a" "b" "y"\n"1" "3" "u"\n"2" "4" "v"\n')
+    manifest = srs_ooc.ingest(tmp_path / "t.txt", tmp_path / "t.zarr")
+    assert (manifest.n_features, manifest.inferred["separator"]) == (2, "space")
 
 
 def test_a_table_with_nothing_unusual_gets_no_note(tmp_path):
@@ -502,7 +540,7 @@ def test_genes_as_rows_that_become_a_regression_are_pointed_out(tmp_path):
 
 
 def test_a_workbook_and_latin_1_say_what_to_do(tmp_path):
-    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml")
     (tmp_path / "l.csv").write_bytes("größe,y\n1,a\n2,b\n".encode("latin-1"))
     for name, expected in (("t.xlsx", "a workbook. Save the sheet"), ("l.csv", "iconv -f latin1")):
         done = CliRunner().invoke(cli, ["ingest", str(tmp_path / name), str(tmp_path / "t.zarr")])

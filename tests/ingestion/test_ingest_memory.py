@@ -140,7 +140,7 @@ def asked(folder, options, cap):
     side = SideColumns()
     if "--target-file" in given:
         side = SideColumns(columns={"target": [("target", given["--target-file"])]})
-    samples = {"samples": given["--samples"], "id_name": "id"} if "--samples" in given else {}
+    samples = {"samples": (given["--samples"],), "id_name": "id"} if "--samples" in given else {}
     return IngestOptions(memory_mb=cap, target=given.get("--target"), **samples), side
 
 

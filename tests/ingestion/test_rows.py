@@ -248,7 +248,7 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
 
 def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):
     (tmp_path / "t.csv").write_text("id,s0,s1\na,1,2\nb,2,3\n")
-    samples = {"samples": tmp_path / "pheno.csv", "id_name": "id"}
+    samples = {"samples": (tmp_path / "pheno.csv",), "id_name": "id"}
 
     def named(n_samples, n_kinds):
         lines = "".join(f"s{i},{'uv'[i % 2]}\n" for i in range(n_samples))

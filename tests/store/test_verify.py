@@ -322,6 +322,18 @@ def test_sealed_items_that_cannot_be_are_named(store, censored, tmp_path, name, 
         (store / "zarr.json").write_bytes(document)
 
 
+def test_a_signalling_nan_of_a_sealed_covariate_is_no_warning(censored, tmp_path):
+    file, document = censored / "covariates" / "c" / "0", (censored / "zarr.json").read_bytes()
+    kept = file.read_bytes()
+    signalling = (0x7FF1 << 48).to_bytes(8, "little")
+    try:
+        sealed(censored, "covariates", signalling + kept[8:])
+        read_all(censored, tmp_path / "out.csv")
+    finally:
+        file.write_bytes(kept)
+        (censored / "zarr.json").write_bytes(document)
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", THERE)
 @given(data=st.data())

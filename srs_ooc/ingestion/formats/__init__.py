@@ -401,11 +401,57 @@ class Table:
 
 # What a file is: how it is known, who reads it, and what that takes.
 
-_BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
+_BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
+_VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
-_STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
-_PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
-_WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+_OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
+_BIOM = rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix)'
+_BOOK = rb"\xd0\xcf\x11\xe0|PK\x03\x04.{26}(\[Content_Types|_rels/|docProps/|xl/|mimetypeapp)"
+_PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
+_HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
+_R = rb"RD[XAB][23]\n|(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
+_BINARY = rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]"
+_PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+_PACKED_NAME = re.compile(r"(.*)\.b?(gz|xz|bz2|zst)", re.IGNORECASE)
+
+
+def _python(library: str, code: str) -> str:
+    """Return what converts a file; the library is ``p``."""
+    run = f"python -c \"import {library} as p; {code}.to_parquet('NEW.parquet')\""
+    return f"Convert it, with `pip install pandas pyarrow pyreadstat`: `{run}`."
+
+
+def _joined(files: str, name: str, how: str) -> str:
+    """Return what joins files of one sample each."""
+    cells = f"f.{name}: p.read_csv(f, sep='\\t', index_col=0{how}"
+    made = f"p.DataFrame({{{cells} for f in pathlib.Path('FILE').glob('{files}')}}).T"
+    return _python("pathlib, pandas", f"{made}.filter(regex='^(?!__)')")
+
+
+_R_LINE = """Convert a frame or matrix: `Rscript -e 'write.table(tryCatch(readRDS("FILE"), error =
+ function(e) get(load("FILE")[1])), "NEW.csv", sep=",")'`.""".replace("\n", "")
+_PICKLE = _python("pandas", "p.read_pickle('FILE')")
+_STREAM = _python("pyarrow", "p.ipc.open_stream('FILE').read_pandas()")
+_SPSS = _python("pyreadstat", "p.read_sav('FILE', apply_value_formats=True)[0]")
+_STATA = _python("pandas", "p.read_stata('FILE')")
+_SAS = _python("pyreadstat", "p.read_sas7bdat('FILE')[0]")
+_XPT = _python("pyreadstat", "p.read_xport('FILE')[0]")
+_SALMON = _joined("*/quant.sf", "parent.name", ").TPM")
+_KALLISTO = _joined("*/abundance.tsv", "parent.name", ").tpm")
+_TRUST = "A pickle can run any program: only if you trust it. "
+_SHEET = "Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+_TABLE = "Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`."
+_TORCH = "Save a matrix, in Python: `numpy.save('NEW.npy', torch.load('FILE'))`."
+_CUT = "Ingest what follows with --orient features: `grep -v '^#' FILE | cut -f 1,7- > NEW.tsv`."
+_BGEN = "`plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (PLINK's: ref-last)."
+_PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs');
+ d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
+ d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
+_MAXQUANT = _python("pandas", _PROTEINS.replace("\n", ""))
+_EACH = "Name the file in it. If each holds the counts of a sample, as of HTSeq: "
+_PAGE = "Download the file itself: this is a page about it, or an error."
+_UTF_16 = "Convert it: `iconv -f utf-16 -t utf-8 FILE > NEW`."
+_UNKNOWN = "`srs-ooc formats` lists those that are. If it is one of them, get the file again."
 
 
 @dataclass(frozen=True)
@@ -420,19 +466,24 @@ class Format:
         Where the class or function is that makes a :class:`Table` of a ``files.File``, as
         ``module:name``, loaded once it is needed; empty where nothing reads it.
     magic : bytes
-        Regular expression of its first bytes.
+        Regular expression of its first bytes; packed by gzip, xz, bzip2 or zstd it is not read.
     ending : str
         Regular expression of its name. Where there is a ``magic``, both are there.
     line : bytes
         Regular expression of the first line of a text that has another name.
+    head : bytes
+        Regular expression of its beginning, unpacked, where it may be packed.
     holds : tuple of str
-        Files of which a folder of this format holds one.
+        Patterns of files of which a folder of this format holds one.
     also : {'', 'query', 'path'}
         What is said besides: a query, or a path within it, after ``::``.
     needs : str
         Module that reading takes, of :data:`REMEDIES`.
     remedy : str
-        What it is that nothing reads, and what to do with it.
+        What to do with it where nothing reads it: a sentence with the command that converts it.
+    named : str
+        Usual endings of its name, by which alone nothing is known: a remark says where something
+        else has such a name.
     """
 
     name: str
@@ -440,47 +491,119 @@ class Format:
     magic: bytes = b""
     ending: str = ""
     line: bytes = b""
+    head: bytes = b""
     holds: tuple[str, ...] = ()
     also: str = ""
     needs: str = ""
     remedy: str = ""
+    named: str = ""
+
+    @property
+    def known_by(self) -> str:
+        """How it is known, in words."""
+        ways = {"first bytes": self.magic + self.head, "name": self.ending}
+        ways |= {"first line": self.line, "files in the folder": self.holds}
+        found = [way for way, one in ways.items() if one] or ["nothing else fits"]
+        return (" and " if self.magic else " or ").join(found)
 
     def fits(
-        self, path: Path, start: bytes, first_line: Callable[[], bytes] = bytes, inner: str = ""
-    ) -> bool:
-        """Tell whether a file with such a beginning, or a folder, is of this format."""
-        if self.holds:
-            return path.is_dir() and any([inner, *((path / one).is_file() for one in self.holds)])
-        is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
-        if self.magic:
-            return bool(re.match(self.magic, start, re.DOTALL)) and (is_named or not self.ending)
-        return is_named or bool(self.line and re.fullmatch(self.line, first_line()))
+        self, path: Path, start: bytes, text: Callable[[], bytes] = bytes, inner: str = ""
+    ) -> str:
+        """Return by what a file is known to be of this format, or a folder; empty if it is not.
 
+        ``start`` holds its first bytes, ``text()`` more of them, unpacked.
+        """
+        if path.is_dir():
+            is_asked = bool(inner and self.also == "path" and self.holds)
+            return "files in it" * (is_asked or any(any(path.glob(one)) for one in self.holds))
+        is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
+        if self.magic and (is_named or not self.ending):
+            starts = (start, text()[:4096])
+            return "first bytes" * any(re.match(self.magic, one, re.DOTALL) for one in starts)
+        if self.head and re.match(self.head, text(), re.DOTALL):
+            return "first bytes"
+        lines = text().splitlines() if self.line else []
+        first = next((one for one in lines if one.strip() and not one.startswith(b"#")), b"")
+        is_it = bool(self.line and re.fullmatch(self.line, first))
+        return "first line" * is_it or "name" * (is_named and not self.magic)
+
+    def check(self, what: object, packing: str) -> None:
+        """Refuse a file of this format, packed so or not, if nothing reads it as it is.
+
+        Raises
+        ------
+        InputError
+            With what unpacks or converts it.
+        """
+        expected, found, remedy = "a kind of file that is read", self.name, self.remedy
+        if packing and self.magic:
+            how = _PACKED[packing]
+            expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
+        elif self.reader:
+            return
+        raise InputError(f"{what}: expected {expected}, found {found}. {remedy}")
+
+    def belied(self, name: str, packing: str) -> str:
+        """Return a remark on a file of this format whose name promises another; empty if none."""
+        plain, packed = match.groups() if (match := _PACKED_NAME.fullmatch(name)) else (name, "")
+        ending, said = plain.rpartition(".")[2].lower(), list[str]()
+        kinds = [one for one in (*FORMATS, TEXT) if ending in one.named.split()]
+        if self.named and kinds and self not in kinds:
+            said.append(f"{kinds[0].name}, but it is {self.name}")
+        if (named := packed.lower()) != packing and self.reader:
+            how = [f"packed by {_PACKED[one]}" if one else "not packed" for one in (named, packing)]
+            said.append(f"a file {how[0]}, but it is {how[1]}")
+        return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
+
+
+TEXT = Format("a text table", "csv", named="csv tsv tab txt")
+"""What a file is that is none of :data:`FORMATS`."""
 
 FORMATS = (
-    Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
+    Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query", named="sqlite"),
     Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
-    Format("HDF5", "hdf5:open_hdf5", rb"(.{512})?\x89HDF\r\n\x1a\n", also="path", needs="h5py"),
-    Format("NumPy", "files:NpyTable", rb"\x93NUMPY"),
-    Format("NumPy", "files:open_npz", _ZIP, r".+\.npz"),
-    Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow"),
-    Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow"),
-    Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
-    Format("PLINK 1", "genotypes:BedTable", _BED),
-    Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
-    Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
+    Format("HDF5", "hdf5:open_hdf5", _HDF5, also="path", needs="h5py", named="h5 hdf5 h5ad h5mu"),
+    Format("MATLAB", "matlab:open_mat", b"MATLAB 5.0 MAT-file", also="path", named="mat"),
+    Format("NumPy", "files:NpyTable", rb"\x93NUMPY", named="npy"),
+    Format("NumPy", "files:open_npz", _ZIP + rb"[^/\0]+?\.npy", also="path", named="npz"),
+    Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow", named="parquet pq"),
+    Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow", named="feather arrow"),
+    Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib", named="pgen"),
+    Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
+    Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
-    Format("MatrixMarket", "matrix_market:MtxTable", line=rb"(?i)%%MatrixMarket\s.*", also="path"),
-    Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
+    Format("MatrixMarket", "matrix_market:MtxTable", head=rb"(?i)%%MatrixMarket\s", also="path"),
+    Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
+    Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
+    Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
+    Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
     Format("10x folder", "matrix_market:MtxTable", holds=("matrix.mtx", "matrix.mtx.gz")),
-    Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
-    Format("zip", "", _ZIP, remedy="a zip archive. Convert it first."),
-    Format("Office", "", _OLE, remedy="an older file of Office. Convert it first."),
-    Format("UTF-16", "", rb"\xff\xfe|\xfe\xff", remedy="UTF-16 text. Convert it first."),
+    Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
+    Format("data of R", head=_R, named="rds rdata rda", remedy=_R_LINE),
+    Format("PyTorch", "", _PT, named="pt pth", remedy=_TORCH),
+    Format("pickle", "", rb"\x80[\2-\5]|ccopy_reg\n", named="pkl pickle", remedy=_TRUST + _PICKLE),
+    Format("a stream of Arrow", "", rb"\xff{4}.{4}[\4-\x20]\0{3}", named="arrows", remedy=_STREAM),
+    Format("SPSS", "", rb"\$FL[23]@\(#\)", named="sav zsav", remedy=_SPSS),
+    Format("Stata", "", rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0", named="dta", remedy=_STATA),
+    Format("SAS", "", rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf", named="sas7bdat", remedy=_SAS),
+    Format("SAS transport", "", rb"HEADER RECORD\*{7}LIB", named="xpt", remedy=_XPT),
+    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_BGEN),
+    Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
+    Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
+    Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
+    Format("featureCounts", line=rb"Geneid\tChr\tStart\tEnd\tStrand\tLength\t.*", remedy=_CUT),
+    Format("MaxQuant", line=rb"Protein IDs\tMajority protein IDs\t.*", remedy=_MAXQUANT),
+    Format("salmon", holds=("*/quant.sf",), remedy=_SALMON),
+    Format("kallisto", holds=("*/abundance.tsv",), remedy=_KALLISTO),
+    Format("a folder", holds=("*",), remedy=_EACH + _joined("*", "stem", ", header=None)[1]")),
+    Format("a web page", "", rb"\s*<(!DOCTYPE html|html)", named="html htm", remedy=_PAGE),
+    Format("text in UTF-16", "", rb"\xff\xfe|\xfe\xff", remedy=_UTF_16),
+    Format("a binary file of no kind that is known", "", _BINARY, remedy=_UNKNOWN),
 )
-"""What is no text table, or one that nothing reads; the first that fits is what a file is."""
+"""Each kind of file that is known, read or not; the first that fits is what a file is."""
 
 REMEDIES = {
+    "cyvcf2": "Run `pip install 'srs-ooc[vcf]'`, or `plink2 --vcf FILE --make-pgen`.",
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
     "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",
     "pgenlib": "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`.",

@@ -26,9 +26,9 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion import formats, ingest_memory
+from srs_ooc.ingestion import formats, ingest_memory, sources
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Format, Names, Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Format, Items, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
@@ -82,11 +82,6 @@ class File:
         in_memory.memory_of(table, self.options).check(self)
 
 
-def refuse(file: File) -> Table:
-    """Say how a file is converted that cannot be read."""
-    raise InputError(f"{file}: expected a table, found a {file.format.remedy} converts.")
-
-
 _TURNED = ("HDF5", "MatrixMarket")
 
 
@@ -98,22 +93,37 @@ def turned(path: Path) -> Path:
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
+def together(tables: Any) -> Any:
+    """Return the place of several matrices of 10x, which are samples; any other table as it is."""
+    if not isinstance(tables, list | tuple) or len(tables) < 2:
+        return tables
+    kinds = [format_of(Path(one)) for one in tables if isinstance(one, str | Path)]
+    if len(kinds) < len(tables) or any(not one or "Mtx" not in one.reader for one in kinds):
+        return tables
+    first, *others = map(Path, tables)
+    return Path(f"{first}::{'|'.join(os.path.relpath(one, first.parent) for one in others)}")
+
+
+def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
+    """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
+    packing, start, text = sources.beginnings_of(path)
+    for one in formats.FORMATS:
+        if why := one.fits(path, start[:START_NBYTES], lambda: text, inner):
+            return one, why, packing
+    return formats.TEXT, "", packing
+
+
+def remark_on(path: Path) -> str:
+    """Return a remark on a file whose name promises what it is not; empty if none is to make."""
+    file, inner = place_in(path)
+    known, _, packing = known_of(file, inner)
+    return known.belied(file.name, packing)
+
+
 def format_of(path: Path, inner: str = "") -> Format | None:
-    """Return what a file is that has a reader; None if it is a text table, or nothing known."""
-
-    def first_line() -> bytes:
-        try:
-            text = next(PieceReader(SourceFile(path)).pieces(), b"")
-        except (InputError, OSError):
-            return b""  # the reader of text tables tells what is wrong with it
-        lines = (line for line in text.splitlines() if line.strip() and not line.startswith(b"#"))
-        return next(lines, b"")
-
-    start = b""
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(START_NBYTES)
-    ours = (one for one in formats.FORMATS if one.reader)
-    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
+    """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
+    known = known_of(path, inner)[0]
+    return known if known.reader and known is not formats.TEXT else None
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -131,21 +141,22 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return partial(_opened, partial(File, zarr, url, inner))
-    known = format_of(file, inner)
-    if query is not None and not (known and known.also == "query"):
+    known, _, packing = known_of(file, inner)
+    if query is not None and known.also != "query":
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
             f"{what}: expected a database of {engines} for --query, found another file. "
             "Leave --query out, or check the path."
         )
-    if inner and file.is_file() and not (known and known.also == "path"):
+    if inner and file.is_file() and known.also != "path":
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
-    if known:
+    if known.reader and known is not formats.TEXT and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
+        known.check(what, packing)
         return None
     opens: Outside = part_at(outside[ending], f"files named .{ending}")
 
@@ -238,12 +249,14 @@ class NpyTable(Table):
 def open_npz(file: File) -> Table:
     """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
 
-    A dense matrix is unpacked into scratch; a sparse one is loaded.
+    A dense matrix is unpacked into scratch, with the arrays that are as long as it has rows, which
+    are annotations: row ids are ``ids`` and the target ``y``, where nothing else is said. Those of
+    columns are ``names``. A sparse matrix is loaded.
 
     Raises
     ------
     InputError
-        If it is damaged, or holds several matrices, none of them named X.
+        If it is damaged, or holds several matrices, none of them named X or after ``::``.
     BudgetError
         If a sparse matrix does not fit under the cap.
     StoreError
@@ -256,19 +269,46 @@ def open_npz(file: File) -> Table:
         if sizes.keys() >= _SPARSE_KEYS:
             n_bytes = sum(entry.file_size for entry in sizes.values())
             return _open_sparse(file, n_bytes, _shape_of(archive, what))
-        keys = list(sizes)
-        main = keys[0] if len(keys) == 1 else next((k for k in _MAIN_KEYS if k in sizes), None)
-        if main is None:
+        keys, shapes = list(sizes), {key: _shape_in(archive, one) for key, one in sizes.items()}
+        matrices = keys if len(keys) == 1 else [one for one in keys if len(shapes[one]) == 2]
+        main = file.inner or next((one for one in _MAIN_KEYS if one in sizes), "")
+        if (main := main or (matrices[0] if len(matrices) == 1 else "")) not in sizes:
             raise InputError(
-                f"{what}: expected one matrix, or one named X, found "
+                f"{what}: expected one matrix, or one named {file.inner or 'X'}, found "
                 f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. "
-                "Save it alone."
+                "Name one, FILE::NAME, or save it alone."
             )
-        entry = sizes[main]
-        copy = file.scratch_file("matrix.npy", entry.file_size)
-        with archive.open(entry) as packed, copy.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked, 1 << 18)
-    return NpyTable(file, copy)
+
+        def unpacked(key: str) -> Path:
+            copy = file.scratch_file(f"array-{keys.index(key)}.npy", sizes[key].file_size)
+            with archive.open(sizes[key]) as packed, copy.open("wb") as out:
+                shutil.copyfileobj(packed, out, 1 << 18)
+            return copy
+
+        def items(key: str) -> Items:
+            read = partial(in_memory.npy_items, unpacked(key), f"{file}, {key!r}")
+            return Items(shapes[key][0], lambda some: read()[some])
+
+        table = NpyTable(file, unpacked(main))
+        n_rows, n_columns = table.shape
+        beside = [one for one in keys if one != main]
+        if "names" in beside and shapes["names"] == (n_columns,):
+            beside.remove("names")
+            table.names = items("names")
+        rows = {one: items(one) for one in beside if shapes[one] == (n_rows,)}
+    table.annotations, table.default_ids = rows, "ids" if "ids" in rows else None
+    table.default_target = "y" if "y" in rows else None
+    return table
+
+
+def _shape_in(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
+    """Return the shape of an array, and that of a single number for what is none."""
+    with suppress(*in_memory.BAD_HEADER, *_BAD_ARCHIVE), archive.open(entry) as file:
+        is_first = np.lib.format.read_magic(file) == (1, 0)
+        form = np.lib.format
+        read = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
+        return tuple(map(int, read(file)[0]))
+    return ()
 
 
 def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
@@ -287,13 +327,13 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
-_SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
+SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
 
 
 def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
     what, nbytes = str(file), nbytes + 24 * max(shape)
-    held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells by columns", nbytes))
     both = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
     lines = ingest_memory.lines_lease(shape[0], in_memory.SparseTable.work_nbytes)
     file.options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
@@ -389,7 +429,7 @@ class SvmlightTable(in_memory.SparseTable):
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
         n_cells, labels = self._n_cells, 80 * self._n_rows
         cells = Lease("cells", 16 * n_cells + labels + 8 * shape[1])
-        self.held = (Lease("SciPy", _SCIPY_NBYTES), cells)
+        self.held = (Lease("SciPy", SCIPY_NBYTES), cells)
         # row by row, column by column, and one of them growing
         loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
         self.opening = (Lease("SciPy and the cells", loading),)
@@ -573,9 +613,9 @@ class ArrowFile(in_memory.FrameTable):
                 schema = pyarrow.ipc.open_file(file).schema
                 reader = pyarrow.ipc.open_file(file, options=first)
                 n_rows = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-        noted: list[Any] = []
+        noted: list[Any] = ["__index_level_0__"]  # of pandas, though the note be lost
         with suppress(ValueError):  # notes that cannot be read are none
-            noted = (schema.pandas_metadata or {}).get("index_columns", [])
+            noted = (schema.pandas_metadata or {}).get("index_columns", noted)
         self.index_names: list[str] = [one for one in noted if one in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         self._fields = np.argsort(is_column, kind="stable")

@@ -5,7 +5,7 @@ at https://www.cog-genomics.org/plink/2.0/formats.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -18,7 +18,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.csv import parse_decimal
+from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -32,6 +32,8 @@ _STATUS = {b"1": "control", b"2": "case"}
 _UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 """The first columns of a ``.raw`` file, which is a text table."""
+TRAW = ["CHR", "SNP", "(C)M", "POS", "COUNTED", "ALT"]
+"""Those of a ``.traw`` file: a variant a line, then FID_IID of each sample."""
 _KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
@@ -133,7 +135,13 @@ class PgenTable(BedTable):
 
 def is_plink(source: Mapping[str, Any]) -> bool:
     """Tell by what a manifest says of its source whether that was such files, or made of some."""
-    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,"))
+    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,", "vcf,"))
+
+
+def cells_of_raw(name: str, cells: Iterable[bytes], form: TextForm) -> list[str]:
+    """Return the cells of a column before the genotypes of a ``.raw`` file, where 0 is no sex."""
+    gone = next(iter(form.missing or ("",)))
+    return [(_SEXES.get(cell, gone) if name == "SEX" else cell.decode()) for cell in cells]
 
 
 def in_role(

@@ -1,13 +1,18 @@
 """HDF5, read with h5py: a matrix of numbers, or cells as AnnData keeps them (``.h5ad``).
 
 The formats are described at https://support.hdfgroup.org/documentation and
-https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files are HDF5, too.
+https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files are HDF5, too, as
+are those that :mod:`layouts` knows.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
-from itertools import pairwise
-from pathlib import Path
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress, pairwise
+from pathlib import Path, PurePosixPath
 from sys import getsizeof
 from threading import RLock
 from typing import Any
@@ -22,6 +27,7 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.formats.files import File
+from srs_ooc.ingestion.formats.layouts import LAYOUTS, Layout, Side
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 
 _CACHE = 32 * MB
@@ -50,8 +56,9 @@ def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again
 def open_hdf5(at: File) -> Table:
     """Return the matrix of an HDF5 file that is asked for, turned round if that ends in ``.T``.
 
-    Without a name it is AnnData's X, or the only matrix. MATLAB's are turned round, as it writes
-    them so. A sparse matrix by rows is turned round in ``scratch``.
+    Without a name it is AnnData's X, that of a layout, or the only matrix. MATLAB's are turned
+    round, as it writes them so, and others whose layout says so. A sparse matrix by rows is turned
+    round in ``scratch``.
 
     Raises
     ------
@@ -71,18 +78,149 @@ def open_hdf5(at: File) -> Table:
         name = at.inner.strip("/")
         is_cells = {"obs", "var"} <= file.keys()
         turned = name.endswith(".T") and name not in file
-        name = name[: -2 * turned or None] or "X" * is_cells
-        node = _matrix_in(node_at(file, name, what), what)
-        turned ^= "MATLAB_class" in node.attrs
-        kind = SparseMatrix if is_sparse(node) else Matrix
-        table = kind(node, at, turned=turned)
-        table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
-        frames = _beside(node, table.shape, what)
-        if is_cells:
-            frames = frames_of(file, node.name, what, turned=turned)
-        describe(table, *frames)
+        name = name[: -2 * turned or None]
+        known = None if is_cells else _layout_at(file, "/")
+        main = known.matrix.partition("|")[0] if known else "X" * is_cells
+        if (name or main) == "X" and "mod" in file and "X" not in file:
+            which, remedy = [*file["mod"]], f"Name one: {at.path}::/mod/"
+            raise _bad(what, "one matrix", f"MuData's {_listed(which)}", f"{remedy}{which[0]}/X.")
+        node = _matrix_in(node_at(file, name or main, what), what)
+        known = _layout_at(file, node.name) if known is None and is_sparse(node) else known
+        if known and re.fullmatch(known.matrix or ".*", node.name[1:]):
+            table = _laid_out(node, at, known, turned=turned and bool(name))
+        else:
+            turned ^= "MATLAB_class" in node.attrs
+            table = (SparseMatrix if is_sparse(node) else Matrix)(node, at, turned=turned)
+            table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
+            frames = _beside(node, table.shape, what)
+            if is_cells:
+                frames = frames_of(file, node.name, what, turned=turned)
+            describe(table, *frames)
         opened.pop_all()
     return table
+
+
+# Layouts of groups.
+
+
+def _layout_at(file: Any, path: str) -> Layout | None:
+    """Return the layout whose root is there: the file, or a sparse matrix."""
+    for one in LAYOUTS:
+        marks = one.samples.mark, one.features.mark, one.matrix.partition("|")[0]
+        if bool(one.matrix) == (path == "/") and all(mark in file[path] for mark in marks if mark):
+            return one
+    return None
+
+
+def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
+    """Return the matrix of a layout, with what that says of rows and columns.
+
+    One asked to be ``turned`` has features in its lines, even where its layout has samples there.
+    """
+    what, root = str(at), node.file if layout.matrix else node
+    by_column = turned or layout.by_feature
+    shape = tuple(np.ravel(_shape_of(node, layout, what)).tolist())
+    if len(shape) != 2:
+        raise _bad(what, f"{node.name} of rows and columns", "no such shape")
+    sides = [layout.samples, layout.features][:: -1 if turned > layout.by_feature else 1]
+    both = [_known_of(root, side, layout, what) for side in sides]
+    table = (SparseMatrix if layout.sparse else Matrix)(
+        node, at, turned=by_column, form=(layout.sparse, shape)
+    )
+    how = "features x samples" if by_column else "samples x features"
+    told = f"{layout.name}, {node.name}, {how}"
+    name_both(table, at, layout._replace(samples=sides[0], features=sides[1]), both, told)
+    table.format = f"hdf5, {layout.name} {node.name}"
+    return table
+
+
+def name_both(
+    table: Table, at: File, layout: Layout, both: Sequence[Mapping[str, Any]], told: str
+) -> None:
+    """Have a table take ids, names and features from what a layout says of rows and columns.
+
+    What is said of the table begins as is ``told``.
+    """
+    (rows, columns), wanted, features = both, at.options.names_from, layout.features
+    of = {"id": features.ids, "symbol": features.symbols, None: " ".join(features[2:0:-1])}
+    ids = _main_of(rows, layout.samples.ids) or _only_of(rows)
+    if (names := _main_of(columns, of[wanted])) is None and wanted:
+        raise _bad(str(at), f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
+    names, other = names or _only_of(columns), _main_of(columns, of["id"])
+    named = ((rows, ids), (columns, names))
+    lengths = [len(known[name]) if name else None for known, name in named]
+    if any(n not in (None, m) for n, m in zip(lengths, table.shape, strict=True)):
+        expected = "{} rows and {} columns, as are named".format(*(n or "some" for n in lengths))
+        raise _bad(str(at), expected, "a matrix of {} x {}".format(*table.shape))
+    columns = {name: one for name, one in columns.items() if len(one) == table.shape[1]}
+    said = [f"{told}; row ids: {ids or 'none'}"]
+    columns = _choose(table, columns, at, said)
+    describe(table, (rows, ids), (columns, names))
+    repeats = table.names is not columns.get(str(names))
+    said.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
+    said.append(f"--names-from id takes {other}" if other not in (None, names) else "")
+    table.said, table.takes = "; ".join(filter(None, said)), ("names_from", "feature_type")
+
+
+def _shape_of(node: Any, layout: Layout, what: str) -> Any:
+    """Return the shape of a matrix: by cells 10x says it beside them, BIOM for all of the file."""
+    if layout.sparse == "csc":
+        return node_at(node, "shape", what)[:2]
+    return node.file.attrs.get("shape", ()) if layout.sparse else node.shape
+
+
+def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, Any]:
+    """Return what a layout says of the rows, or the columns, by name; ids before all else."""
+    ids, found = side.paths(side.ids), dict[str, _Items]()
+    paths = [one for one in ids + side.paths(side.symbols) if one in root]
+    if side.more is not None and (group := f"{side.place}/{side.more}".strip("/")) in root:
+        paths += [f"{group}/{name}" for name in _members(node_at(root, group, what))]
+    for path in dict.fromkeys(paths):
+        name = path.rpartition("/")[2].replace("@@SLASH@@", "/")  # as BIOM writes it
+        if name not in found and (one := _column(node_at(root, path, what), what)):
+            one.is_escaped = layout.name == "loom"
+            if path not in ids and layout.missing:
+                marks = [mark for mark in layout.missing if isinstance(mark, str) == one.is_text]
+                one.attrs["missing_value"] = marks
+            found[name] = one
+    return found
+
+
+def _main_of(items: Mapping[str, Any], names: str) -> str | None:
+    """Return the first of some that is there; numbers are names only if all differ."""
+    there = [name for name in names.split() if name in items]
+    return next((one for one in there if items[one].is_text or _differ(items[one])), None)
+
+
+def _only_of(items: Mapping[str, Any]) -> str | None:
+    """Return the only one of texts that all differ."""
+    found = [name for name, one in items.items() if one.is_text and _differ(one)]
+    return found[0] if len(found) == 1 else None
+
+
+def _differ(items: Iterable[Any]) -> bool:
+    return not len(repeated(map(str, items))[1])
+
+
+def _choose(table: Table, columns: dict[str, Any], at: File, told: list[str]) -> dict[str, Any]:
+    """Have a table take features of the type that is asked for; return what is known of these.
+
+    Of several types, none of which is asked for, all are taken, and ``told``.
+    """
+    wanted, types = at.options.feature_type, columns.get("feature_type", ())
+    counts = Counter(map(str, types))
+    listed = _listed([f"{name!r} {n}" for name, n in counts.items()])
+    if wanted is None:
+        more = ", all taken; --feature-type NAME takes one" * isinstance(table, SparseMatrix)
+        told.append(f"feature types: {listed}{more}" if len(counts) > 1 else "")
+        return columns
+    if wanted not in counts or not isinstance(table, SparseMatrix):
+        raise _bad(str(at), f"features of the type {wanted!r}", listed, "Name one of these.")
+    told.append(f"feature type: {wanted}, of {listed}")
+    is_chosen = np.fromiter((str(one) == wanted for one in types), np.bool_, len(types))
+    table.choose(np.flatnonzero(is_chosen))
+    chosen = partial(Names, counts[wanted])
+    return {name: chosen(partial(compress, one, is_chosen)) for name, one in columns.items()}
 
 
 # The objects of a file.
@@ -180,6 +318,7 @@ class _Items(Items):
             dtype = np.dtype(f"S{node.shape[1]}")
         super().__init__(_length(node) or 0, self._some, step_of(dtype, node.chunks))
         self.node, self._what, self._mask = node, f"{what}, {node.name}", mask
+        self.attrs, self.is_escaped = dict(node.attrs), False
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
@@ -205,14 +344,17 @@ class _Items(Items):
             cells = self._cells[(0, some) if is_row else some]
             if cells.ndim == 2 and cells.dtype == "S1":
                 cells = cells.view(f"S{cells.shape[1]}")
-            decoder = in_memory.Decoder(cells.dtype, self.node.attrs, self._what)
+            decoder = in_memory.Decoder(cells.dtype, self.attrs, self._what)
             items = decoder.items(np.ravel(cells))
+            if self.is_escaped:
+                items = [html.unescape(one) if "&#" in str(one) else one for one in items]
             if self._levels is not None:
                 items = [None if code < 0 else self._known[code] for code in items]
             gone = [False] * len(items) if self._mask is None else self._mask[some].tolist()
         return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
 
 
+_Known = tuple[Mapping[str, Any], str | None]
 _Frame = tuple[dict[str, _Items], str | None]
 """What is known of rows or columns, and which of it is their ids or names."""
 
@@ -258,12 +400,13 @@ def _frame(frame: Any, what: str) -> _Frame:
 
 def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame]:
     """Return what AnnData says of the rows and the columns of a matrix, by its name."""
-    var = matrix.removesuffix("X").strip("/") + "/var"
-    both = [node_at(root, one, what) for one in ("obs", var if var in root else "var")]
-    return [_frame(one, what) for one in both[:: -1 if turned else 1]]
+    groups = [f"{one}/".lstrip("/") for one in PurePosixPath(matrix).parents]  # the nearest first
+    names = [next((one + of for one in groups if one + of in root), of) for of in ("obs", "var")]
+    both = [_frame(node_at(root, one, what), what) for one in names]
+    return both[:: -1 if turned else 1]
 
 
-def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
+def describe(table: Table, rows: _Known, columns: _Known) -> None:
     """Have a table take row ids and names from what its file says of rows and columns."""
     n_rows, n_columns = table.shape
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
@@ -284,9 +427,7 @@ def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
     frames: list[_Frame] = []
     for length in shape:
         items = {name: one for name, one in columns.items() if one and len(one) == length}
-        texts = [name for name, one in items.items() if one.is_text]
-        ids = [name for name in texts if not len(repeated(map(str, items[name]))[1])]
-        frames.append((items, ids[0] if len(ids) == 1 and shape[0] != shape[1] else None))
+        frames.append((items, _only_of(items) if shape[0] != shape[1] else None))
     return frames
 
 
@@ -302,6 +443,8 @@ class Matrix(Table):
         Of numbers; ``turned`` if its rows are the columns of the table.
     file : File
         Where it was found.
+    form : (str, (int, int))
+        What a sparse one is, csr or csc, and its shape, where it does not say so itself.
 
     Raises
     ------
@@ -309,8 +452,9 @@ class Matrix(Table):
         If it holds no numbers, or fewer than it should.
     """
 
-    def __init__(self, node: Any, file: File, *, turned: bool) -> None:
+    def __init__(self, node: Any, file: File, *, turned: bool, form: Any = ("", None)) -> None:
         self._node, self._what, self._file, self._turned = node, str(file), file, turned
+        self._form = form
         # loaded it takes 12 MB; HDF5 keeps some of the memory that it freed
         self.held = (Lease("h5py", 30 * MB),)
         self._open()
@@ -369,16 +513,18 @@ class SparseMatrix(Matrix):
     One by rows is turned round on disk first, cell by cell, when it is first read.
     """
 
+    _chosen: Indices | None = None
+
     def _open(self) -> None:
         node, what = self._node, self._what
-        word = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+        word = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", self._form[0]))
         kind = str(word.decode() if isinstance(word, bytes) else word)[:3]
-        shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+        shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape", self._form[1]))
         if kind not in ("csr", "csc") or shape is None:
             expected = "a sparse matrix that says whether it is csr or csc, and its shape"
             raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
         n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
-        self.shape, self.by_rows = (n_rows, n_columns), False
+        self.shape, self.by_rows, self._n_items = (n_rows, n_columns), False, n_columns
         in_memory.check_shape(self.shape, what)
         is_by_row = (kind == "csr") != self._turned
         n_lines = self.shape[0 if is_by_row else 1]
@@ -398,26 +544,36 @@ class SparseMatrix(Matrix):
         lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
         if not is_right or self._ends[0] != 0 or len(lengths) > 1:
             raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
-        self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._data.dtype)])
+        self._dtype = self._data.dtype
+        self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._dtype)])
         self._copy: Path | None = None
         self._is_turned = not is_by_row
         if is_by_row:
-            nbytes = lengths.pop() * self._record.itemsize
-            self._copy = self._file.scratch_file("sparse-columns", nbytes)
+            self.scratch_nbytes = lengths.pop() * self._record.itemsize
+            self._copy = self._file.scratch_file("sparse-columns", self.scratch_nbytes)
             self.work_nbytes += 80 * TOGETHER
             self._hold(40 * n_columns)
 
-    def read(self, positions: Indices, pool: TextCoder) -> Reals:
-        """Return columns, each a row of the result."""
+    def prepare(self) -> None:
+        """Turn the matrix, once."""
         with _LOCK:
             if not self._is_turned:
                 self._turn()
                 self._is_turned = True
-        return super().read(positions, pool)
+
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
+        """Return columns, each a row of the result."""
+        self.prepare()
+        return super().read(positions if self._chosen is None else self._chosen[positions], pool)
+
+    def choose(self, columns: Indices) -> None:
+        """Be a table of some of the columns alone."""
+        self._chosen, self.shape = columns, (self.shape[0], len(columns))
+        self.held = (*(self.held or ()), Lease("which features are chosen", 9 * self._n_items))
 
     def _lines(self, first: int, stop: int) -> Reals:
         n_rows, ends = self.shape[0], self._ends[first : stop + 1]
-        dense = np.zeros((stop - first) * n_rows, self._data.dtype)
+        dense = np.zeros((stop - first) * n_rows, self._dtype)
         for start in range(int(ends[0]), int(ends[-1]), TOGETHER):
             end = min(start + TOGETHER, int(ends[-1]))
             if self._copy is None:
@@ -442,67 +598,55 @@ class SparseMatrix(Matrix):
         return places
 
     def _turn(self) -> None:
-        """Write the cells in the order of columns, those of a column in the order of rows."""
-        n_cells, n_columns = int(self._ends[-1]), self.shape[1]
-        parts = [(at, min(at + TOGETHER, n_cells)) for at in range(0, n_cells, TOGETHER)]
-        ends = np.zeros(n_columns + 1, np.int64)
-        for start, end in parts:
-            ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
-        np.cumsum(ends, out=ends)
+        """Write the cells in the order of columns, those of a column in the order of rows.
+
+        They are counted by column first, and so go where they belong but for the order in a band of
+        columns; bands are sorted one by one. A column that is a band of its own, as all long ones
+        are, is in order already.
+        """
+        counts = self._count()
+        ends, size = np.zeros(len(counts) + 1, np.int64), self._record.itemsize
+        n_cells = int(np.cumsum(counts, out=ends[1:])[-1])
+        bands = ends[:-1] // TOGETHER + ends[1:] // TOGETHER
+        firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
+        band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
+        to = ends[firsts]
         assert self._copy is not None
-        write_by_column(self._copy, ends, self._record, self._records)
+        with self._copy.open("w+b") as file:
+            for start in range(0, n_cells, TOGETHER):
+                cells = self._records(start, min(start + TOGETHER, n_cells))
+                bands = band[cells["line"]]
+                cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
+                for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
+                    file.seek(int(to[one]) * size)
+                    file.write(cells[first : first + count].data)
+                    first, to[one] = first + count, to[one] + count
+            for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
+                if end - start > TOGETHER:
+                    continue
+                file.seek(start * size)
+                cells = np.frombuffer(file.read((end - start) * size), self._record)
+                lines = cells["line"] - cells["line"].min(initial=_MOST)
+                lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
+                file.seek(start * size)
+                file.write(np.take(cells, np.argsort(lines, kind="stable")).data)
         self._ends = ends
+
+    def _count(self) -> Ints:
+        """Return how many cells each column has."""
+        n_cells, counts = int(self._ends[-1]), np.zeros(self._n_items, np.int64)
+        for at in range(0, n_cells, TOGETHER):
+            places = self._places(at, min(at + TOGETHER, n_cells), len(counts))
+            counts += np.bincount(places, minlength=len(counts))
+        return counts
 
     def _records(self, start: int, end: int) -> NDArray[Any]:
         """Return some cells of a matrix by rows, each with its column and row."""
         first, last = np.searchsorted(self._ends, [start, end - 1], "right").tolist()
         cells = np.empty(end - start, self._record)
-        cells["line"] = self._places(start, end, self.shape[1])
+        cells["line"] = self._places(start, end, self._n_items)
         each = np.diff(np.clip(self._ends[first - 1 : last + 1], start, end))
         cells["item"] = np.repeat(np.arange(first - 1, last), each)
         with _reading(self._what):
             cells["cell"] = self._data[start:end]
         return cells
-
-
-def write_by_column(
-    path: Path, ends: Ints, record: np.dtype[Any], records: Callable[[int, int], NDArray[Any]]
-) -> None:
-    """Write cells in the order of columns, those of a column in the order in which they come.
-
-    They go where they belong but for the order in a band of columns; bands are sorted one by one. A
-    column that is a band of its own, as all long ones are, is in order already.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    ends : int64 (n_columns + 1,)
-        Where the cells of each column end, after a 0.
-    records : callable
-        ``records(start, end)`` returns some cells, at most :data:`TOGETHER`, each a ``record`` with
-        its column as ``line``.
-    """
-    n_cells, size = int(ends[-1]), record.itemsize
-    bands = ends[:-1] // TOGETHER + ends[1:] // TOGETHER
-    firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
-    band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
-    to = ends[firsts]
-    with path.open("w+b") as file:
-        for start in range(0, n_cells, TOGETHER):
-            cells = records(start, min(start + TOGETHER, n_cells))
-            bands = band[cells["line"]]
-            cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
-            for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
-                file.seek(int(to[one]) * size)
-                file.write(cells[first : first + count].data)
-                first, to[one] = first + count, to[one] + count
-        for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
-            if end - start > TOGETHER:
-                continue
-            file.seek(start * size)
-            cells = np.frombuffer(file.read((end - start) * size), record)
-            lines = cells["line"] - cells["line"].min(initial=_MOST)
-            lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
-            file.seek(start * size)
-            file.write(np.take(cells, np.argsort(lines, kind="stable")).data)

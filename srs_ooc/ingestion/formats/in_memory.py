@@ -389,7 +389,9 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
         expected = "a text file with one item a line, or a .npy file"
         with formats.reading(given, expected, "Check the path.", (OSError, ValueError)):
             lines = (line.removesuffix("\n") for line in formats.lines_of(given, "one item"))
-            yield from formats.bounded(_npy_items(given) if given.suffix == ".npy" else lines)
+            yield from formats.bounded(
+                npy_items(given, str(given)) if given.suffix == ".npy" else lines
+            )
         return
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
@@ -398,16 +400,23 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     yield from formats.bounded(given)
 
 
-def _npy_items(path: Path) -> Items:
-    shape, dtype, _, offset = read_header(path, str(path))
+def npy_items(path: Path, what: str) -> Items:
+    """Return the items of a ``.npy`` file, called ``what`` in messages.
+
+    Raises
+    ------
+    InputError
+        If it holds no array of one dimension, Python objects, or items that are too long.
+    """
+    shape, dtype, _, offset = read_header(path, what)
     if len(shape) != 1:
         raise InputError(
-            f"{path}: expected a one-dimensional array, found the shape {shape}. "
+            f"{what}: expected a one-dimensional array, found the shape {shape}. "
             "Save one item for each row or column."
         )
     if (size := dtype.itemsize) > formats.LONGEST:
         raise InputError(
-            f"{path}: expected items of at most {formats.LONGEST} bytes, found {size}. Save "
+            f"{what}: expected items of at most {formats.LONGEST} bytes, found {size}. Save "
             "shorter texts."
         )
 

@@ -15,25 +15,28 @@ SPARED = 4
 
 
 class ScoreParams(core.Params):
-    """What columns are scored by."""
+    """What columns are scored by.
+
+    Attributes
+    ----------
+    scores : str
+        What features are drawn by: leverage scores, squared norms, or a CSV file with columns name
+        and score, as `srs-ooc scores --csv` writes it.
+    rank : int
+        Singular vectors that leverage scores sum over. At full rank they say nothing.
+    center : bool
+        Take each column's mean off before.
+    matrix : str
+        Score the codes of the store, or the values that it keeps.
+    """
 
     scores: str = core.option(
-        core.WordOrFile((LEVERAGE, NORM)),
-        "What features are drawn by: leverage scores, squared norms, or a CSV file with columns "
-        "name and score, as `srs-ooc scores --csv` writes it.",
-        default=LEVERAGE,
-        metavar="leverage|norm|FILE",
+        core.WordOrFile((LEVERAGE, NORM)), default=LEVERAGE, metavar="leverage|norm|FILE"
     )
-    rank: int = core.option(
-        core.Whole(1, 10_000),
-        "Singular vectors that leverage scores sum over. At full rank they say nothing.",
-        default=50,
-        metavar="R",
-    )
-    center: bool = core.option(core.Flag(), "Take each column's mean off before.", default=True)
+    rank: int = core.option(core.Whole(1, 10_000), default=50, metavar="R")
+    center: bool = core.option(core.Flag(), default=True)
     matrix: str = core.option(
         core.Choice((core.CODES, core.VALUES)),
-        "Score the codes of the store, or the values that it keeps.",
         default_text="codes for leverage, values for norm",
         metavar="codes|values",
     )
@@ -88,16 +91,18 @@ class ScoreParams(core.Params):
 
 
 class Less(ScoreParams, core.Method):
-    """LESS: Random Subspace that draws features by their columns' scores."""
+    """LESS: Random Subspace that draws features by their columns' scores.
+
+    Attributes
+    ----------
+    replacement : bool
+        Draw the features of a subspace with replacement; it then has up to --subspace-size.
+    """
 
     summary = "Random Subspace by leverage scores or norms of the columns"
     judges = ("tests", "probe", "positive")
     any_model = draws_by_scores = True
-    replacement: bool = core.option(
-        core.Flag(),
-        "Draw the features of a subspace with replacement; it then has up to --subspace-size.",
-        default=False,
-    )
+    replacement: bool = core.option(core.Flag(), default=False)
 
     def default_subspace(self, n_candidates: int) -> int:
         """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""

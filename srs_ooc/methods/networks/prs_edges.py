@@ -49,35 +49,29 @@ Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
 
 
 class ProbabilityParams(DescentParams, EdgeParams):
-    """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
+    """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best.
 
-    models: int = core.option(
-        core.Whole(2, 100_000), "Models of each fold, the paper's T.", default=100, metavar="N"
-    )
-    folds: int = core.option(
-        core.Whole(2, 100),
-        "Folds: each one's rows are predicted by models grown on the others.",
-        default=10,
-        metavar="K",
-    )
-    validation_share: str = core.option(
-        core.Share(),
-        "Share of the rows held out to choose the epoch.",
-        default="0.1",
-        metavar="SHARE",
-    )
-    thresholds: str = core.option(
-        core.Choice(core.THRESHOLDS),
-        "Thresholds midway between ranks, or between values.",
-        default="value",
-    )
+    Attributes
+    ----------
+    models : int
+        Models of each fold, the paper's T.
+    folds : int
+        Folds: each one's rows are predicted by models grown on the others.
+    validation_share : str
+        Share of the rows held out to choose the epoch.
+    thresholds : str
+        Thresholds midway between ranks, or between values.
+    joint : str
+        All targets together, with the paper's joint penalty times this (Eq. 21): few regulators for
+        all.
+    """
+
+    models: int = core.option(core.Whole(2, 100_000), default=100, metavar="N")
+    folds: int = core.option(core.Whole(2, 100), default=10, metavar="K")
+    validation_share: str = core.option(core.Share(), default="0.1", metavar="SHARE")
+    thresholds: str = core.option(core.Choice(core.THRESHOLDS), default="value")
     joint: str = core.option(
-        core.Number(),
-        "All targets together, with the paper's joint penalty times this (Eq. 21): few regulators "
-        "for all.",
-        default="0.0",
-        default_text="0: each target by itself",
-        metavar="LAMBDA",
+        core.Number(), default="0.0", default_text="0: each target by itself", metavar="LAMBDA"
     )
 
     @classmethod

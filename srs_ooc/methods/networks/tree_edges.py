@@ -16,25 +16,24 @@ ALL = "all"
 
 
 class ForestParams(EdgeParams):
-    """How forests are grown; GENIE3's by default."""
+    """How forests are grown; GENIE3's by default.
 
-    ensemble: str = core.option(
-        core.Choice((FOREST, EXTRA)),
-        "Best splits on rows drawn with replacement, or random splits on all rows.",
-        default=FOREST,
-    )
-    max_features: str = core.option(
-        core.Text(),
-        "Candidate regulators drawn at each node: sqrt, log2, all, a whole number, or a share "
-        "such as 0.1.",
-        default="sqrt",
-        metavar="K",
-        flags=("--k",),
-    )
+    Attributes
+    ----------
+    ensemble : str
+        Best splits on rows drawn with replacement, or random splits on all rows.
+    max_features : str
+        Candidate regulators drawn at each node: sqrt, log2, all, a whole number, or a share such as
+        0.1.
+    thresholds : str
+        Thresholds between ranks or between values: drawn (extra-trees), or midway (prs).
+    """
+
+    ensemble: str = core.option(core.Choice((FOREST, EXTRA)), default=FOREST)
+    max_features: str = core.option(core.Text(), default="sqrt", metavar="K", flags=("--k",))
     trees: int = trees_option()
     thresholds: str = core.option(
         core.Choice(core.THRESHOLDS),
-        "Thresholds between ranks or between values: drawn (extra-trees), or midway (prs).",
         default=core.THRESHOLDS[0],
         default_text="rank; with --method prs value",
     )
@@ -119,22 +118,24 @@ USUAL_SHARE, LEAST_SIZE = 0.05, 10
 
 
 class SubspaceParams(core.ProbeJudge, EdgeParams):
-    """Sequential Random Subspace under the paper's probe; trees as those of runs."""
+    """Sequential Random Subspace under the paper's probe; trees as those of runs.
+
+    Attributes
+    ----------
+    subspace_size : int | None
+        Regulators in a subspace.
+    alpha : str
+        Share of the subspace held for regulators already kept (0: Random Subspace).
+    """
 
     trees: int = trees_option()
     subspace_size: int | None = core.option(
         core.Whole(1),
-        "Regulators in a subspace.",
         default_text=f"{USUAL_SHARE:.0%} of them, at least {LEAST_SIZE}",
         metavar="Q",
         flags=("--q",),
     )
-    alpha: str = core.option(
-        core.Share(),
-        "Share of the subspace held for regulators already kept (0: Random Subspace).",
-        default="0.5",
-        metavar="SHARE",
-    )
+    alpha: str = core.option(core.Share(), default="0.5", metavar="SHARE")
 
     grown = "subspaces"
 

@@ -96,17 +96,19 @@ class EdgeContext:
 
 
 class EdgeParams(core.Params):
-    """How the regulators of a target are weighed; each method extends this."""
+    """How the regulators of a target are weighed; each method extends this.
 
-    method: str = core.option(
-        core.Choice(METHOD_NAMES),
-        "How a target's regulators are weighed: by a forest, by trees on random subspaces, or by "
-        "learnt probabilities.",
-        default=METHOD_NAMES[0],
-    )
-    seed: int = core.option(
-        core.Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
-    )
+    Attributes
+    ----------
+    method : str
+        How a target's regulators are weighed: by a forest, by trees on random subspaces, or by
+        learnt probabilities.
+    seed : int
+        Everything random follows from it.
+    """
+
+    method: str = core.option(core.Choice(METHOD_NAMES), default=METHOD_NAMES[0])
+    seed: int = core.option(core.Whole(0, 2**64 - 1), default=0, metavar="SEED")
 
     grown = "trees"
     """What a target has :attr:`trees` of, where it is measured by fewer of them."""

@@ -316,37 +316,32 @@ COLLAPSE = 1000
 
 
 class DescentParams(HeldOutParams):
-    """How probabilities are learnt; defaults are the paper's."""
+    """How probabilities are learnt; defaults are the paper's.
 
-    inclusion: str = core.option(
-        core.Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
-    )
-    epochs: int = core.option(
-        core.Whole(1, 1_000_000), "Epochs at most; each takes a step for every fold.", default=3000,
-        metavar="N",
-    )  # fmt: skip
+    Attributes
+    ----------
+    inclusion : str
+        Probability of each feature at first.
+    epochs : int
+        Epochs at most; each takes a step for every fold.
+    patience : int | None
+        End after so many epochs without a better objective on the validation rows.
+    learning_rate : str
+        Step of Adam: about how far a probability moves in a step.
+    effective_share : str
+        Grow models again where their importance weights are worth fewer than this share of them.
+    sparsity : str
+        Penalty on the mean size of a subset: times the sum of probabilities, added to the loss.
+    """
+
+    inclusion: str = core.option(core.Share(), default="0.05", metavar="SHARE")
+    epochs: int = core.option(core.Whole(1, 1_000_000), default=3000, metavar="N")
     patience: int | None = core.option(
-        core.Whole(1),
-        "End after so many epochs without a better objective on the validation rows.",
-        default_text="all epochs, as in the paper",
-        metavar="N",
+        core.Whole(1), default_text="all epochs, as in the paper", metavar="N"
     )
-    learning_rate: str = core.option(
-        core.Number(), "Step of Adam: about how far a probability moves in a step.",
-        default="0.001", metavar="RATE",
-    )  # fmt: skip
-    effective_share: str = core.option(
-        core.Share(),
-        "Grow models again where their importance weights are worth fewer than this share of them.",
-        default="0.9",
-        metavar="SHARE",
-    )
-    sparsity: str = core.option(
-        core.Number(),
-        "Penalty on the mean size of a subset: times the sum of probabilities, added to the loss.",
-        default="0.0",
-        metavar="LAMBDA",
-    )
+    learning_rate: str = core.option(core.Number(), default="0.001", metavar="RATE")
+    effective_share: str = core.option(core.Share(), default="0.9", metavar="SHARE")
+    sparsity: str = core.option(core.Number(), default="0.0", metavar="LAMBDA")
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -418,21 +413,23 @@ LEAST_ROOM = 512
 
 
 class Prs(HeldOutMethod, DescentParams):
-    """Parametric Random Subspace; defaults are the paper's."""
+    """Parametric Random Subspace; defaults are the paper's.
+
+    Attributes
+    ----------
+    smoothness : str
+        Penalty on neighbours on --grid: times the sum of their probabilities' absolute differences,
+        added to the loss.
+    grid : str | None
+        Features that may be drawn are pixels of an image, row by row in the order of the table.
+    """
 
     summary = "Parametric Random Subspace: learns each feature's probability"
     ranks_by = ParametricRandomSubspace.name
     needs = ParametricRandomSubspace.needs
-    smoothness: str = core.option(
-        core.Number(),
-        "Penalty on neighbours on --grid: times the sum of their probabilities' absolute "
-        "differences, added to the loss.",
-        default="0.0",
-        metavar="LAMBDA",
-    )
+    smoothness: str = core.option(core.Number(), default="0.0", metavar="LAMBDA")
     grid: str | None = core.option(
         core.Text(lambda _, value: "x".join(map(str, prs_math.size_of(value)))),
-        "Features that may be drawn are pixels of an image, row by row in the order of the table.",
         default_text="features have no neighbours",
         metavar="HEIGHTxWIDTH",
     )

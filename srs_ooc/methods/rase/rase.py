@@ -349,54 +349,47 @@ CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
 class Rase(HeldOutParams, HeldOutMethod):
-    """Random Subspace Ensemble; defaults are those of the PRS paper."""
+    """Random Subspace Ensemble; defaults are those of the PRS paper.
+
+    Attributes
+    ----------
+    candidates : int
+        B2: subspaces of which the best is each model's.
+    max_size : int
+        D: a subspace has from 1 to D features, each size as likely.
+    rounds : int
+        Rounds, counted from the first, which draws uniformly.
+    criterion : str
+        What chooses the best subspace: the models' held-out loss by cv (cross-validation), oob
+        (rows left out of samples with replacement) or validation (the rows held out); or, of the
+        training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or
+        ebic (extended BIC; --model linear).
+    ebic_gamma : str
+        With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.
+    floor : str
+        C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next
+        round.
+    vote_cutoff : str
+        Share of votes above which the second of two classes wins: half, or the one that errs least
+        on the training rows.
+    """
 
     summary = "Random Subspace Ensemble: the best of many small subspaces, round after round"
     judges_candidates = True
     ranks_by = RandomSubspaceEnsemble.name
     needs = RandomSubspaceEnsemble.needs
-    candidates: int = core.option(
-        core.Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
-        metavar="B2",
-    )  # fmt: skip
+    candidates: int = core.option(core.Whole(1, 100_000), default=500, metavar="B2")
     max_size: int = core.option(
         core.Whole(1, 10_000),
-        "D: a subspace has from 1 to D features, each size as likely.",
         default=0,
         default_text="the root of the training rows, rounded down; at most all features",
         metavar="D",
     )
-    rounds: int = core.option(
-        core.Whole(1, 1000), "Rounds, counted from the first, which draws uniformly.", default=10,
-        metavar="N",
-    )  # fmt: skip
-    criterion: str = core.option(
-        core.Choice(CRITERIA),
-        "What chooses the best subspace: the models' held-out loss by cv (cross-validation), oob "
-        "(rows left out of samples with replacement) or validation (the rows held out); or, of the "
-        "training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or "
-        "ebic (extended BIC; --model linear).",
-        default=CROSS_VALIDATION,
-    )
-    ebic_gamma: str = core.option(
-        core.Share(),
-        "With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.",
-        default="0",
-        metavar="GAMMA",
-    )
-    floor: str = core.option(
-        core.Number(),
-        "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
-        "round.",
-        default="0.1",
-        metavar="C0",
-    )
-    vote_cutoff: str = core.option(
-        core.Choice((HALF, TRAINING)),
-        "Share of votes above which the second of two classes wins: half, or the one that errs "
-        "least on the training rows.",
-        default=HALF,
-    )
+    rounds: int = core.option(core.Whole(1, 1000), default=10, metavar="N")
+    criterion: str = core.option(core.Choice(CRITERIA), default=CROSS_VALIDATION)
+    ebic_gamma: str = core.option(core.Share(), default="0", metavar="GAMMA")
+    floor: str = core.option(core.Number(), default="0.1", metavar="C0")
+    vote_cutoff: str = core.option(core.Choice((HALF, TRAINING)), default=HALF)
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:

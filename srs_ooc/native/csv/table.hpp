@@ -272,7 +272,7 @@ class TableSink {
         if (at == kIgnored) return;
         const std::string_view text = trimmed(data, size);
         if (at < kIgnored) {
-            if (row_kinds_.size() && column == 0) take_row_kind(text);
+            if (row_kinds_.size()) take_row_kind(text);
             return texts[static_cast<std::size_t>(kIgnored - 1 - at)].add(text);
         }
         if (is_missing_(text)) return put(at, std::numeric_limits<double>::quiet_NaN());

@@ -1,5 +1,6 @@
 """What files are is one table: a file is known by it, pages show it, and what it needs is named."""
 
+import gzip
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from srs_ooc.ingestion.formats import FORMATS, REMEDIES
 from srs_ooc.ingestion.formats.files import File, format_of
 from srs_ooc.ingestion.ingest_options import IngestOptions
 
+NPZ = b"PK\x03\x04-" + bytes(21) + b"\5\0\x14\0X.npy\1\0"
 READ = [one for one in FORMATS if one.reader and not one.remedy]
 PAGE = Path(__file__).parents[3] / "docs" / "ingest.md"
 
@@ -45,9 +47,14 @@ def test_each_reader_is_there_and_names_what_it_lacks(tmp_path, monkeypatch, one
         ("a", b"\n" * 8 + b"DUCK", "DuckDB"),
         ("a", b"\x89HDF\r\n\x1a\n", "HDF5"),
         ("a.mat", b"\n" * 512 + b"\x89HDF\r\n\x1a\n", "HDF5"),
-        ("a.npz", b"PK\x03\x04", "NumPy"),
+        ("a.npz", NPZ, "NumPy"),
+        ("a.zip", NPZ, "NumPy"),
+        ("a.npz", NPZ.replace(b".npy", b".csv"), None),
         ("a.pgen", b"\x6c\x1b\x02", "PLINK 2"),
         ("a.bed", b"\x6c\x1b\x01", "PLINK 1"),
+        ("a", b"##fileformat=VCFv4.2\n", "VCF"),
+        ("a", b"BCF\2\2", "VCF"),
+        ("a", gzip.compress(b"##fileformat=VCFv4.2\n"), "VCF"),
         ("a.svm.gz", b"", "svmlight"),
         ("a.txt", b"# 1\n\n1 1:2 3:4.5\n", "svmlight"),
         ("a.xlsx", b"PK\x03\x04", None),
@@ -69,7 +76,7 @@ def test_a_folder_of_zarr_is_known_by_a_file_in_it(tmp_path):
 
 
 def test_no_reader_is_loaded_to_know_a_file(tmp_path):
-    (tmp_path / "t.npz").write_bytes(b"PK\x03\x04")
+    (tmp_path / "t.npz").write_bytes(NPZ)
     code = (
         "import sys\nfrom pathlib import Path\nfrom srs_ooc.ingestion.formats import files\n"
         "assert files.opener_of(Path('t.npz'))\n"

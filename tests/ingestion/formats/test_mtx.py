@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from command import srs_ooc
 
+from srs_ooc import ingest
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
-from srs_ooc.ingestion.formats.files import format_of, opener_of, turned
+from srs_ooc.ingestion.formats.files import format_of, opener_of, together, turned
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.opening import open_store
 from srs_ooc.testing import check_table
@@ -43,7 +44,7 @@ def columns(path, **options):
 def tenx(
     folder, gz=".gz", features="features", text=FEATURES, matrix="3 2 3\n3 1 1\n1 1 5\n2 2 7\n"
 ):
-    folder.mkdir()
+    folder.mkdir(parents=True)
     written(folder, HEAD.format("integer") + matrix, f"matrix.mtx{gz}")
     written(folder, text, f"{features}.tsv{gz}")
     written(folder, "c1-1\nc2-1\n", f"barcodes.tsv{gz}")
@@ -115,12 +116,10 @@ def test_folders_of_10x_have_their_names_and_barcodes(tmp_path, gz, features):
         some = opened(folder, feature_type="Gene Expression")
         assert list(some.names) == ["A", "A-1"]
         assert some.read(np.array([1, 0]), None).tolist() == [[1.0, 0.0], [5.0, 0.0]]
-        again = tenx(tmp_path / "b", gz, features, text.replace("\tB\t", "\tA\t"))
-        assert list(opened(again, feature_type="Gene Expression").names) == ["A", "A-2"]
         assert "'Gene Expression' 2, 'Antibody Capture' 1" in opened(folder).said
         with pytest.raises(
             InputError,
-            match=r"type 'Custom', found 3 fields, types: 'Gene Expression' 2.* Name what",
+            match=r"type 'Custom', found 'Gene Expression' 2, 'Antibody Capture' 1\. Name one",
         ):
             opened(folder, feature_type="Custom")
 
@@ -142,7 +141,7 @@ def test_folders_of_10x_have_their_names_and_barcodes(tmp_path, gz, features):
         (HEAD + "2 3\n", "rows and columns"),
         (HEAD + "2.0 3 1\n1 1 1\n", "rows and columns of 1 to"),
         (HEAD + "0 3 1\n1 1 1\n", "rows and columns of 1 to"),
-        (HEAD + "% only\n", "line 1: .* found nothing"),
+        (HEAD + "% only\n", "line 2: .* found % only"),
         (HEAD + "2 3 2\n1 1 1\n0 1 1\n", "line 4: expected a row of 1 to 2, found '0 1 1'"),
         (HEAD + "2 3 2\n1 1 1\n1 4 1\n", "line 4: expected a column of 1 to 3, found '1 4 1'"),
         (HEAD + "2 3 2\n1 1 1\n1 x 1\n", "line 4: expected two or three fields"),
@@ -187,11 +186,11 @@ def test_what_promises_much_or_ends_early_is_refused(tmp_path):
 def test_lists_that_contradict_the_matrix_are_refused(tmp_path):
     folder = tenx(tmp_path / "a")
     written(folder, "c1\nc2\nc3\n", "barcodes.tsv.gz")
-    with pytest.raises(InputError, match=r"barcodes.*: expected 2 lines, as .*, found 3"):
+    with pytest.raises(InputError, match=r"barcodes.*: expected 2 lines, as .*, found more"):
         opened(folder)
     (folder / "barcodes.tsv.gz").unlink()
     with pytest.raises(
-        InputError, match=r"barcodes\.tsv beside it.*, found features\.tsv\.gz\. Put all"
+        InputError, match=r"barcodes\.tsv, beside it.*, found features\.tsv\.gz\. Put all"
     ):
         opened(folder)
     (folder / "features.tsv.gz").unlink()
@@ -200,7 +199,7 @@ def test_lists_that_contradict_the_matrix_are_refused(tmp_path):
     assert opened(folder / "matrix.mtx.gz").names is None
     one_field = tenx(tmp_path / "b", text="E1\nE2\nE3\n")
     assert list(opened(one_field).names) == ["E1", "E2", "E3"]
-    with pytest.raises(InputError, match=r"a symbol a line, .* found 1 fields"):
+    with pytest.raises(InputError, match="the symbol of each feature, found id"):
         opened(one_field, names_from="symbol")
 
 
@@ -229,3 +228,50 @@ def test_real_files_are_read_as_scanpy_reads_them():
         cells = table.read(np.arange(table.shape[1]), None)
         assert (table.shape, cells.sum(), next(iter(table.names))) == expected
         assert table.narrow
+
+
+def test_several_folders_are_samples_one_after_another(tmp_path):
+    """Ids are those of ``anndata.concat(keys=["a", "b"], index_unique="-")`` (anndata 0.12.7)."""
+    folders = [tenx(tmp_path / f"{one}/outs") for one in "ab"]
+    written(folders[1], HEAD.format("integer") + "3 2 2\n3 2 2\n1 1 16777217\n", "matrix.mtx.gz")
+    table = opener_of(together(folders))(tmp_path, IngestOptions())
+    cells = [[5.0, 0.0, 16777217.0, 0.0], [0.0, 7.0, 0.0, 0.0], [1.0, 0.0, 0.0, 2.0]]
+    beside = {"barcodes": ["c1-1-a", "c2-1-a", "c1-1-b", "c2-1-b"], "sample": [*"aabb"]}
+    check_table(table, cells, ["A", "B", "A-1"], beside)
+    assert together([folders[0]]) == [folders[0]]
+    assert together([folders[0], tmp_path / "y.csv"]) == [folders[0], tmp_path / "y.csv"]
+    srs_ooc("ingest", *folders, tmp_path / "a.zarr", "--target", "sample")
+    ingest(list(map(str, folders)), tmp_path / "b.zarr", target="sample")
+    for name in "ab":
+        store = open_store(tmp_path / f"{name}.zarr")
+        assert list(store.row_ids) == beside["barcodes"]
+        assert store.manifest.classes == ("a", "b")
+    said = srs_ooc("ingest", *folders, tmp_path / "c.zarr", "--no-target", "--dry-run").stdout
+    assert "rows: 4\n" in said
+
+
+def test_samples_that_do_not_fit_together_are_refused(tmp_path):
+    first = tenx(tmp_path / "a")
+    other = tenx(tmp_path / "b", text=FEATURES.replace("E2\tB", "E2\tC"))
+    with pytest.raises(InputError, match=r"the 3 features of .*, found 3, among them E2 C Anti"):
+        opened(together([first, other]))
+    few = tenx(tmp_path / "c", text="E1\tA\n", matrix="1 2 1\n1 1 1\n")
+    with pytest.raises(InputError, match=r"found 1, among them E1 A\. Count all"):
+        opened(together([first, few]))
+    with pytest.raises(InputError, match=r"row ids.*c1-1-a"):
+        ingest([first, first], tmp_path / "a.zarr", no_target=True)
+    alone = written(tmp_path, HEAD.format("integer") + ENTRIES)
+    with pytest.raises(InputError, match=r"barcodes\.tsv, beside it.* found none of them"):
+        opened(together([first, alone]))
+
+
+def test_samples_as_geo_has_them_are_told_apart_by_what_stands_before(tmp_path):
+    for name in ("GSM1_a", "GSM2_b"):
+        written(tmp_path, HEAD.format("integer") + "2 1 1\n1 1 5\n", f"{name}_matrix.mtx.gz")
+        written(tmp_path, "E1\tA\nE2\tB\n", f"{name}_features.tsv.gz")
+        written(tmp_path, "c1\n", f"{name}_barcodes.tsv.gz")
+    place = together(sorted(tmp_path.glob("*_matrix.mtx.gz")))
+    table = opener_of(place)(tmp_path, IngestOptions())
+    samples = ["GSM1_a", "GSM2_b"]
+    beside = {"sample": samples, "barcodes": [f"c1-{one}" for one in samples]}
+    check_table(table, [[5.0, 5.0], [0.0, 0.0]], ["A", "B"], beside)
