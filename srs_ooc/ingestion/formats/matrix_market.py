@@ -22,7 +22,7 @@ from srs_ooc.ingestion.formats import LONGEST, TO_UTF8, Table
 from srs_ooc.ingestion.formats.files import File, lines_in
 from srs_ooc.ingestion.formats.hdf5 import TOGETHER, SparseMatrix, name_both
 from srs_ooc.ingestion.formats.layouts import LAYOUTS
-from srs_ooc.ingestion.sources import READ_NBYTES, PieceReader, SourceFile
+from srs_ooc.ingestion.sources import READ_NBYTES, PieceReader, SourceFile, beginnings_of
 from srs_ooc.native import _native
 
 _MOST = np.iinfo(np.uint32).max - 1
@@ -30,14 +30,8 @@ _MOST_PACKED = 1100  # times smaller than its text no gzip file is
 _FIELDS = {"integer": 12, "unsigned-integer": 12, "pattern": 12, "real": 16, "double": 16}
 """Bytes of an entry in scratch, by the kind of its value; more where float32 does not hold it."""
 _WIDE = 6
-_FAULTS = {
-    0: "an entry a line",
-    1: "two or three fields, as all have",
-    2: "a row of 1 to {0}",
-    3: "a column of 1 to {1}",
-    4: "a number",
-    5: "a whole number below 2**53, as its header says",
-}
+_FAULTS = ["an entry a line", "two or three fields, as all have", "a row of 1 to {0}"]
+_FAULTS += ["a column of 1 to {1}", "a number", "a whole number below 2**53, as its header says"]
 _TO_GENERAL = (
     "Write it anew: `from scipy import io, sparse; io.mmwrite(NEW, "
     "sparse.coo_array(io.mmread(FILE)), symmetry='general')`."
@@ -71,18 +65,18 @@ class MtxTable(SparseMatrix):
         others = [*filter(None, file.inner.removesuffix(".T").split("|"))]
         places = [file.path, *(file.path.parent / one for one in others)]
         self._parts = parts = [_Part(one, needs_lists=bool(others)) for one in places]
-        first, n_entries = parts[0], sum(one.sizes[2] for one in parts)
+        first = parts[0]
         self._by_line = bool(first.lists) or file.inner.endswith(".T")
         self._n_items = first.sizes[not self._by_line]
         self._firsts = [*accumulate((one.sizes[self._by_line] for one in parts), initial=0)]
         self.shape = (n_rows := self._firsts[-1], self._n_items)
         self.format, self._copy = f"mtx{first.pieces.suffix}", file.scratch / "sparse-columns"
         self.values_nbytes = sum(one.pieces.nbytes for one in parts)
-        self.scratch_nbytes = 2 * n_entries * max(_FIELDS[one.field] for one in parts)
+        self.scratch_nbytes = 2 * sum(one.sizes[2] * _FIELDS[one.field] for one in parts)
         # where entries of a column end, thrice; what came last of it; the chosen
         self.held = (Lease("where columns begin", 48 * max(self.shape)),)
-        decoding = max(one.pieces.decoder_nbytes for one in parts)
-        self.work_nbytes = 12 * MB + decoding + 100 * TOGETHER + 40 * n_rows
+        self.work_nbytes = 12 * MB + 100 * TOGETHER + 40 * n_rows
+        self.work_nbytes += max(one.pieces.decoder_nbytes for one in parts)
         lines = "features" if self._by_line else "samples; --orient features turns it"
         self.said = f"MatrixMarket, {first.source.path.name}, whose lines are {lines}"
         if first.lists:  # measured: 75 to 120 bytes a barcode, 270 a feature
@@ -105,12 +99,10 @@ class MtxTable(SparseMatrix):
             rows += [f"{name}{'-' * bool(sample)}{sample}" for name, *_ in one.list_of(1)]
         beside = {"barcodes": _Texts(rows)}
         if len(parts) > 1:
-            n_each = np.diff(self._firsts).tolist()
-            beside["sample"] = _Texts(np.repeat(np.array(samples, object), n_each))
-        columns = zip(
-            ("id", "name", "feature_type"), map(_Texts, zip(*known, strict=False)), strict=False
-        )
-        name_both(self, self._file, LAYOUTS[0], (beside, dict(columns)), self.said)
+            beside["sample"] = _Texts(np.repeat(samples, np.diff(self._firsts)).tolist())
+        fields = map(_Texts, zip(*known, strict=False))  # of each line at least
+        columns = dict(zip(("id", "name", "feature_type"), fields, strict=False))
+        name_both(self, self._file, LAYOUTS[0], (beside, columns), self.said)
 
     def _count(self) -> Ints:
         """Write entries to scratch as they come; return how many each column has."""
@@ -131,10 +123,6 @@ class MtxTable(SparseMatrix):
         at = start * self._record.itemsize
         return np.fromfile(self._file.scratch / "entries", self._record, end - start, offset=at)
 
-    def _turn(self) -> None:
-        super()._turn()
-        (self._file.scratch / "entries").unlink()
-
     close = Table.close
 
 
@@ -142,36 +130,33 @@ class _Part:
     """A file of entries, and the lists beside it: features, barcodes."""
 
     def __init__(self, place: Path, *, needs_lists: bool) -> None:
-        names, self.place, self.is_distinct = ("matrix.mtx", "matrix.mtx.gz"), place, True
-        there = [one for name in names if (one := place / name).is_file()]
-        self.source = SourceFile(there[0] if there else place)
+        paths, self.place = [place / "matrix.mtx", place / "matrix.mtx.gz"], place
+        there = [one for one in paths if one.is_file()]
+        self.source = SourceFile(next(iter(there), place))
         self.pieces = PieceReader(self.source)
-        self.field, self.sizes = self._header()
+        self._read_header()
         self.lists = _lists_beside(self.source.path, needed=needs_lists or bool(there))
 
-    def _header(self) -> tuple[str, tuple[int, ...]]:
-        """Return the kind of values; rows, columns and entries."""
-        n_bytes, first, line = 0, b"", b""
-        for number, line in enumerate(lines_in(self.pieces), 1):
-            n_bytes += len(line) + 1
-            self.source.head, first = (n_bytes, number), first or line
-            if number > 1 and line.strip() and line[:1] != b"%":
-                break
-        words, where = first.decode(errors="replace").split(), f"{self.source}, line {number}"
-        form = rf"\S+ matrix coordinate ({'|'.join(_FIELDS)}) general"
-        if not (known := re.fullmatch(form, " ".join(words).lower())):
-            expected = f"matrix coordinate {', '.join(_FIELDS)} general"
-            raise _bad(self.source, expected, " ".join(words[1:])[:80], _TO_GENERAL)
-        told = line[:80].decode(errors="replace")
-        match = re.fullmatch(r"\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*", told)
-        sizes = tuple(map(int, match.groups())) if match else (0, 0, 0)
-        if not 0 < min(sizes[:2]) <= max(sizes[:2]) <= _MOST:
-            raise _bad(where, f"rows and columns of 1 to {_MOST}, and entries", told)
+    def _read_header(self) -> None:
+        text, kinds = beginnings_of(self.source.path)[2], "|".join(_FIELDS)
+        first = rf"(?i)%%MatrixMarket\s+matrix\s+coordinate\s+({kinds})\s+general\s*?\n"
+        if not (known := re.match(f"{first}(?:[ \t\r]*\n|%.*\n)*".encode(), text)):
+            found = text.split(b"\n")[0][14:94].decode(errors="replace").strip()
+            raise _bad(self.source, f"matrix coordinate {kinds} general", found, _TO_GENERAL)
+        counts = re.match(rb"[ \t]*(\d{1,18})" * 3 + rb"[ \t\r]*(?:\n|$)", text[known.end() :])
+        self.sizes = tuple(map(int, counts.groups())) if counts else (0, 0, 0)
+        if counts is None or not 0 < min(self.sizes[:2]) <= max(self.sizes[:2]) <= _MOST:
+            found = repr(text[known.end() :][:80].split(b"\n")[0].decode(errors="replace"))
+            raise _bad(self.source, f"rows and columns of 1 to {_MOST}, and entries", found)
+        start = known.end() + counts.end()
+        self.field, self.source.head = (
+            known[1].decode().lower(),
+            (start, text.count(b"\n", 0, start)),
+        )
         factor = {"": 1, ".gz": _MOST_PACKED}.get(self.pieces.suffix, 1 << 40)
-        if 4 * sizes[2] > factor * self.pieces.nbytes:
+        if 4 * self.sizes[2] > factor * self.pieces.nbytes:
             found = f"{self.pieces.nbytes:,} bytes, which cannot hold them"
-            raise _bad(where, f"{sizes[2]:,} entries", found)
-        return known[1], sizes
+            raise _bad(self.source, f"{self.sizes[2]:,} entries", found)
 
     def list_of(self, which: int) -> list[list[str]]:
         """Return the fields of each feature (0), or cell (1), one for each line of the matrix."""

@@ -127,7 +127,7 @@ def test_folders_of_10x_have_their_names_and_barcodes(tmp_path, gz, features):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("%%MatrixMarket matrix\n2 3\n", "expected matrix coordinate integer"),
+        ("%%MatrixMarket matrix\n2 3\n", "expected matrix coordinate integer|uns"),
         ("%%MatrixMarket vector coordinate integer general\n3 2\n", "found vector"),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 1\n", "Write it anew"),
         (
@@ -141,7 +141,7 @@ def test_folders_of_10x_have_their_names_and_barcodes(tmp_path, gz, features):
         (HEAD + "2 3\n", "rows and columns"),
         (HEAD + "2.0 3 1\n1 1 1\n", "rows and columns of 1 to"),
         (HEAD + "0 3 1\n1 1 1\n", "rows and columns of 1 to"),
-        (HEAD + "% only\n", "line 2: .* found % only"),
+        (HEAD + "% only\n", "and entries, found ''"),
         (HEAD + "2 3 2\n1 1 1\n0 1 1\n", "line 4: expected a row of 1 to 2, found '0 1 1'"),
         (HEAD + "2 3 2\n1 1 1\n1 4 1\n", "line 4: expected a column of 1 to 3, found '1 4 1'"),
         (HEAD + "2 3 2\n1 1 1\n1 x 1\n", "line 4: expected two or three fields"),
