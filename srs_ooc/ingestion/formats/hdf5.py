@@ -151,7 +151,8 @@ def name_both(
     lengths = [len(known[name]) if name else None for known, name in named]
     if any(n not in (None, m) for n, m in zip(lengths, table.shape, strict=True)):
         expected = "{} rows and {} columns, as are named".format(*(n or "some" for n in lengths))
-        raise _bad(str(at), expected, "a matrix of {} x {}".format(*table.shape))
+        found = "{} of {} x {}".format(told.split(", ")[1], *table.shape)
+        raise _bad(str(at), expected, found)
     columns = {name: one for name, one in columns.items() if len(one) == table.shape[1]}
     said = [f"{told}; row ids: {ids or 'none'}"]
     columns = _choose(table, columns, at, said)

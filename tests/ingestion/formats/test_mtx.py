@@ -6,6 +6,7 @@ What those make of a file was seen from scipy 1.17.1 (``io.mmread``) and scanpy 
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,7 @@ def test_the_command_line_joins_samples_and_names_scratch_and_store(tmp_path):
     said = srs_ooc("ingest", folder, tmp_path / "a.zarr", *joined, "--dry-run").stdout
     assert "columns: 3\nrows: 2\n" in said
     assert "scratch disk: 72 bytes" in said
+    assert re.search("store: at most .*: codes 6 bytes, values .* bytes\n", said)
     srs_ooc("ingest", folder, tmp_path / "a.zarr", *joined, "--orient", "features")
     store = open_store(tmp_path / "a.zarr")
     assert (list(store.names), list(store.row_ids)) == (["A", "B", "A-1"], ["c1-1", "c2-1"])
@@ -231,7 +233,7 @@ def test_real_files_are_read_as_scanpy_reads_them():
 
 
 def test_several_folders_are_samples_one_after_another(tmp_path):
-    """Ids are those of ``anndata.concat(keys=["a", "b"], index_unique="-")`` (anndata 0.12.7)."""
+    """Ids are those of ``anndata.concat(keys=["a", "b"], index_unique="-")`` (anndata 0.12.19)."""
     folders = [tenx(tmp_path / f"{one}/outs") for one in "ab"]
     written(folders[1], HEAD.format("integer") + "3 2 2\n3 2 2\n1 1 16777217\n", "matrix.mtx.gz")
     table = opener_of(together(folders))(tmp_path, IngestOptions())
