@@ -245,8 +245,7 @@ def ingest_command(
     from srs_ooc.ingestion.formats.files import opener_of, together, turned  # loads libraries
 
     by_feature = given["orient"] == "features"
-    tables = (joined,) if isinstance(joined := together(tables), Path) else tables
-    tables = tuple(map(turned, tables)) if by_feature else tables
+    tables = tuple(turned(one) if by_feature else one for one in together(tables))
     options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
     if options.samples and given["orient"] == "samples" and None in map(opener_of, tables):

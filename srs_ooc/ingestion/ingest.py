@@ -291,7 +291,8 @@ def make_store(
         )
     from srs_ooc.ingestion.formats.files import together
 
-    table = table if client else together(table)
+    if isinstance(table, list | tuple) and len(joined := together(table)) < len(table):
+        table = joined[0]
     if (options.append_rows, options.append_features) != (None, None):
         from srs_ooc.ingestion.appending import append
 

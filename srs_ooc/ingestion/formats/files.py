@@ -7,7 +7,7 @@ import shutil
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -93,15 +93,14 @@ def turned(path: Path) -> Path:
     return path if is_turned else Path(f"{file}::{inner}.T")
 
 
-def together(tables: Any) -> Any:
-    """Return the place of several matrices of 10x, which are samples; any other table as it is."""
-    if not isinstance(tables, list | tuple) or len(tables) < 2:
+def together(tables: Sequence[Any]) -> Sequence[Any]:
+    """Return tables, but one place for several matrices of 10x, which are samples."""
+    paths = [Path(one) for one in tables if isinstance(one, str | Path)]
+    is_one = (known_of(one)[0].reader.endswith("MtxTable") for one in paths)
+    if not 1 < len(paths) == len(tables) or not all(is_one):
         return tables
-    kinds = [format_of(Path(one)) for one in tables if isinstance(one, str | Path)]
-    if len(kinds) < len(tables) or any(not one or "Mtx" not in one.reader for one in kinds):
-        return tables
-    first, *others = map(Path, tables)
-    return Path(f"{first}::{'|'.join(os.path.relpath(one, first.parent) for one in others)}")
+    others = "|".join(os.path.relpath(one, paths[0].parent) for one in paths[1:])
+    return [Path(f"{paths[0]}::{others}")]
 
 
 def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:

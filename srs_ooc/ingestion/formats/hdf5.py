@@ -119,14 +119,11 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     """
     what, root = str(at), node.file if layout.matrix else node
     by_column = turned or layout.by_feature
-    shape = tuple(np.ravel(_shape_of(node, layout, what)).tolist())
-    if len(shape) != 2:
-        raise _bad(what, f"{node.name} of rows and columns", "no such shape")
+    form = (layout.sparse, np.ravel(_shape_of(node, layout, what)).tolist())
     sides = [layout.samples, layout.features][:: -1 if turned > layout.by_feature else 1]
     both = [_known_of(root, side, layout, what) for side in sides]
-    table = (SparseMatrix if layout.sparse else Matrix)(
-        node, at, turned=by_column, form=(layout.sparse, shape)
-    )
+    kind = SparseMatrix if layout.sparse else Matrix
+    table = kind(node, at, turned=by_column, form=form)
     how = "features x samples" if by_column else "samples x features"
     told = f"{layout.name}, {node.name}, {how}"
     name_both(table, at, layout._replace(samples=sides[0], features=sides[1]), both, told)
@@ -524,9 +521,9 @@ class SparseMatrix(Matrix):
         if kind not in ("csr", "csc") or shape is None:
             expected = "a sparse matrix that says whether it is csr or csc, and its shape"
             raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
+        in_memory.check_shape(tuple(map(int, shape)), what)
         n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
         self.shape, self.by_rows, self._n_items = (n_rows, n_columns), False, n_columns
-        in_memory.check_shape(self.shape, what)
         is_by_row = (kind == "csr") != self._turned
         n_lines = self.shape[0 if is_by_row else 1]
         parts = [node_at(node, name, what) for name in ("data", "indices", "indptr")]

@@ -89,7 +89,7 @@ class MtxTable(SparseMatrix):
     def _name(self) -> None:
         """Take names and ids from the lists of 10x."""
         parts, rows, known = self._parts, list[str](), self._parts[0].list_of(0)
-        samples = _told_apart([one.place for one in parts]) if len(parts) > 1 else [""]
+        samples = _told_apart([one.source.path for one in parts]) if len(parts) > 1 else [""]
         for one, sample in zip(parts, samples, strict=True):
             if one is not parts[0] and (found := one.list_of(0)) != known:
                 pairs = (" ".join(a) for a, b in zip(found, known, strict=False) if a != b)
@@ -99,6 +99,7 @@ class MtxTable(SparseMatrix):
             rows += [f"{name}{'-' * bool(sample)}{sample}" for name, *_ in one.list_of(1)]
         beside = {"barcodes": _Texts(rows)}
         if len(parts) > 1:
+            self.said += f"; samples: {', '.join(samples[:12])}{', ...' * (len(samples) > 12)}"
             beside["sample"] = _Texts(np.repeat(samples, np.diff(self._firsts)).tolist())
         fields = map(_Texts, zip(*known, strict=False))  # of each line at least
         columns = dict(zip(("id", "name", "feature_type"), fields, strict=False))
@@ -130,8 +131,7 @@ class _Part:
     """A file of entries, and the lists beside it: features, barcodes."""
 
     def __init__(self, place: Path, *, needs_lists: bool) -> None:
-        paths, self.place = [place / "matrix.mtx", place / "matrix.mtx.gz"], place
-        there = [one for one in paths if one.is_file()]
+        there = [one for one in (place / "matrix.mtx", place / "matrix.mtx.gz") if one.is_file()]
         self.source = SourceFile(next(iter(there), place))
         self.pieces = PieceReader(self.source)
         self._read_header()
@@ -214,10 +214,10 @@ def _lists_beside(path: Path, *, needed: bool) -> list[Path]:
     return found
 
 
-def _told_apart(places: list[Path]) -> list[str]:
+def _told_apart(paths: list[Path]) -> list[str]:
     """Return what differs in some paths: ``a`` and ``b`` of ``a/outs/x`` and ``b/outs/x``."""
     ending = re.compile(r"[._-]?matrix\.mtx(\.gz)?$")
-    parts = [ending.sub("", str(one.resolve())).split("/") for one in places]
+    parts = [ending.sub("", str(one.parent.resolve() / one.name)).split("/") for one in paths]
     for end in (0, -1):
         while min(map(len, parts)) > 1 and len({one[end] for one in parts}) == 1:
             parts = [one[1:] if end == 0 else one[:-1] for one in parts]
