@@ -5,11 +5,15 @@ Each measurement is a process of its own, seen from outside; files are in the pa
     python benchmarks/doors.py bed [--rows 2500] [--features 1000000] [--run]
     python benchmarks/doors.py h5ad [--rows 300000] [--features 20000]
     python benchmarks/doors.py zarr [--rows 1000] [--features 1000000]
+    python benchmarks/doors.py vcf [--rows 2500] [--features 1000000]
+    python benchmarks/doors.py raw [--rows 500] [--features 1000000]
 
 ``bed`` compares ingest (two bits a code), uint8 and ``--link`` with bed-reader, which reads all of
 the file, and PLINK 2's ``--glm``; with ``--run`` runs of 300 iterations on the stores, too.
 ``h5ad`` (3% non-zero, CSR) and ``zarr`` (float32 in chunks of 4 MB) are beside what reads them
-whole. Peers are used if they are there.
+whole. ``vcf`` (packed by bgzip, if that is there, or gzip) is beside PLINK 2's ``--make-pgen``,
+``raw`` (PLINK's text table, a sample a line) beside polars, which holds all. Peers are used if they
+are there.
 """
 
 import argparse
@@ -94,12 +98,72 @@ for start in range(0, p, width):
     array[:, start:stop] = rng.standard_normal((n, stop - start), np.float32)
 np.save(path + ".target.npy", (rng.random(n) < 0.5).astype(np.int64))
 """
+VCF = """
+import gzip
+import shutil
+import subprocess
+import sys
+import numpy as np
+path, n, p = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+bgzip = shutil.which("bgzip")
+with open(path, "wb") as packed:
+    if bgzip:
+        command = [bgzip, "--threads", "2", "--compress-level", "1", "--stdout"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=packed)
+    file = process.stdin if bgzip else gzip.open(packed, "wb", 1)
+    head = ["##fileformat=VCFv4.3", "##contig=<ID=1>"]
+    head.append('##FORMAT=<ID=GT,Number=1,Type=String,Description="">')
+    names = "CHROM POS ID REF ALT QUAL FILTER INFO FORMAT".split() + [f"I{i}" for i in range(n)]
+    file.write(("\\n".join(head) + "\\n#" + "\\t".join(names) + "\\n").encode())
+    cells = np.frombuffer(b"\\t0/0\\t0/1\\t1/1\\t./.", np.uint32)
+    rng = np.random.default_rng(0)
+    for start in range(0, p, 1000):
+        m = min(1000, p - start)
+        share = rng.uniform(0.05, 0.5, (m, 1)).astype(np.float32)
+        copies = (rng.random((m, n), np.float32) < share).astype(np.uint8)
+        copies += rng.random((m, n), np.float32) < share
+        copies[rng.random((m, n), np.float32) < 0.01] = 3
+        for j, line in enumerate(cells[copies], start):
+            file.write(b"1\\t%d\\trs%d\\tA\\tC\\t.\\t.\\t.\\tGT" % (j + 1, j))
+            file.write(line.tobytes() + b"\\n")
+    file.close()
+    if bgzip and process.wait():
+        sys.exit(1)
+with open(path + ".samples", "w") as samples:
+    samples.write("IID,ill\\n")
+    samples.writelines(f"I{i},{one}\\n" for i, one in enumerate((rng.random(n) < 0.5).astype(int)))
+"""
+RAW = """
+import sys
+import numpy as np
+path, n, p = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rng, cells = np.random.default_rng(0), np.array([b"\\t0", b"\\t1", b"\\t2"])
+with open(path, "wb") as file:
+    file.write(b"FID\\tIID\\tPAT\\tMAT\\tSEX\\tPHENOTYPE")
+    for start in range(0, p, 100_000):
+        names = (f"\\trs{j}_A" for j in range(start, min(p, start + 100_000)))
+        file.write("".join(names).encode())
+    share = rng.uniform(0.05, 0.5, p).astype(np.float32)
+    for i in range(n):
+        copies = (rng.random(p, np.float32) < share).astype(np.uint8)
+        copies += rng.random(p, np.float32) < share
+        file.write(b"\\nF%d\\tI%d\\t0\\t0\\t%d\\t%d" % (i, i, 1 + i % 2, 1 + (i // 2) % 2))
+        file.write(cells[copies].tobytes())
+    file.write(b"\\n")
+"""
 READ_BED = """
 import sys
 from bed_reader import open_bed
 with open_bed(sys.argv[1]) as bed:
     for start in range(0, bed.sid_count, 10_000):
         bed.read((slice(None), slice(start, start + 10_000)), dtype="int8")
+"""
+READ_RAW = """
+import sys
+import polars
+with open(sys.argv[1]) as file:
+    types = [polars.String] * 6 + [polars.Int8] * (file.readline().count("\\t") - 5)
+polars.read_csv(sys.argv[1], separator="\\t", null_values="NA", schema_overrides=types)
 """
 READ_ZARR = """
 import sys
@@ -198,5 +262,35 @@ def zarr() -> None:
         print(f"    {size_of(made)}")
 
 
+def vcf() -> None:
+    """Measure a .vcf.gz file."""
+    options = options_of(2500, 1_000_000)
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        file, made = Path(scratch) / "v.vcf.gz", Path(scratch) / "v.zarr"
+        make(VCF, file, options)
+        print(f"  the .vcf.gz: {size_of(file)}")
+        if plink := shutil.which("plink2"):
+            how = ("--make-pgen", "--threads", 2, "--memory", 4000, "--out", Path(scratch) / "v")
+            show("PLINK 2 --make-pgen", plink, "--vcf", file, *how)
+        target = ("--samples", f"{file}.samples", "--id", "IID", "--target", "ill")
+        cap = ("--memory-mb", options.memory_mb)
+        show("ingest", find_srs_ooc(), "ingest", file, made, *target, *cap)
+        print(f"    {size_of(made)}")
+
+
+def raw() -> None:
+    """Measure a .raw file."""
+    options = options_of(500, 1_000_000)
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        file, made = Path(scratch) / "r.raw", Path(scratch) / "r.zarr"
+        make(RAW, file, options)
+        print(f"  the .raw: {size_of(file)}")
+        if importlib.util.find_spec("polars"):
+            show("polars, whole", sys.executable, "-c", READ_RAW, file)
+        cap = ("--memory-mb", options.memory_mb)
+        show("ingest", find_srs_ooc(), "ingest", file, made, *cap)
+        print(f"    {size_of(made)}")
+
+
 if __name__ == "__main__":
-    subcommand(bed=bed, h5ad=h5ad, zarr=zarr)
+    subcommand(bed=bed, h5ad=h5ad, zarr=zarr, vcf=vcf, raw=raw)

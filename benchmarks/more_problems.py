@@ -35,7 +35,6 @@ from srs_ooc.synthetic.problems import (
     Planted,
     Problem,
     additive_classes,
-    check_shape,
     describe,
     distinct_places,
     find_planted,
@@ -226,7 +225,7 @@ class Friedman(Problem):
     seed: int
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
+        super().__post_init__()
         if self.n_features < N_RELEVANT:
             raise UsageError(
                 f"--features: expected {N_RELEVANT} or more, which the target depends on, "

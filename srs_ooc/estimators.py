@@ -20,16 +20,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, validation
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
 
 from srs_ooc import api
 from srs_ooc.base.arrays import Bools, Floats, Indices
@@ -83,7 +75,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     fewest = FEWEST_ROWS if reset else 1
     if frame_library(X) is None:
-        return validate_data(
+        return validation.validate_data(
             estimator,
             X,
             reset=reset,
@@ -93,7 +85,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     _check_distinct(X)
     if frame_library(X) == "pandas":
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
     else:
         _check_names(estimator, names_of(X), reset=reset)
     if X.shape[0] < fewest:
@@ -163,17 +155,17 @@ def checked_fit(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     X = checked_table(estimator, X, reset=True)
-    given, y = y, column_or_1d(y, warn=True)
+    given, y = y, validation.column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         y = np.array([np.nan if label is None else label for label in y], dtype=object)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y, groups)
+    validation.assert_all_finite(y, input_name="y")
+    validation.check_consistent_length(X, y, groups)
     for what, one in (("y", given), ("sample_weight", sample_weight), ("groups", groups)):
         check_index(getattr(X, "index", None), one, what)
     y = y if levels_of(given) is None else given
     if sample_weight is None:
         return X, y, None, groups
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights = validation._check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights):
         raise ValueError("sample_weight: expected numbers that are not negative, and not all zero.")
     used = np.flatnonzero(weights)
@@ -581,7 +573,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         return int(n)
 
     def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         support: Bools = self.support_
         return support
 
@@ -600,7 +592,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             As ``set_output`` says. With no column, and a warning, where nothing is selected and
             ``min_features_to_select`` is 0.
         """
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         if not is_store(X):
             if frame_library(X) == "pandas":
                 _check_distinct(X)
@@ -616,7 +608,13 @@ class SRSSelector(SelectorMixin, BaseEstimator):
 
         with python_errors():
             store = store_of(X)
-            self._check_names(store)
+            pairs = zip(store.names, getattr(self, "feature_names_in_", ()), strict=False)
+            if store.n_features != self.n_features_in_ or any(a != b for a, b in pairs):
+                raise ValueError(
+                    f"{store.place}: expected a store with the {self.n_features_in_} features of "
+                    f"the fit, in their order, found {store.n_features}, or others. Ingest a table "
+                    "that has them."
+                )
             if not self.support_.any():
                 return self._transform(np.empty((store.n_rows, self.n_features_in_)))
             return values_of(store, self.get_support(indices=True))
@@ -631,15 +629,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             stacklevel=3,
         )
         return X.iloc[:, :0] if hasattr(X, "iloc") else np.empty((X.shape[0], 0), X.dtype)
-
-    def _check_names(self, store: Store) -> None:
-        pairs = zip(store.names, getattr(self, "feature_names_in_", ()), strict=False)
-        if store.n_features != self.n_features_in_ or any(one != other for one, other in pairs):
-            raise ValueError(
-                f"{store.place}: expected a store with the {self.n_features_in_} features of the "
-                f"fit, in their order, found {store.n_features}, or others. Ingest a table that "
-                "has them."
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -673,7 +662,7 @@ class _Ensemble(SRSSelector):
         self.ensemble_ = Model.of(result.run, result.store.place)
 
     def _shares(self, X: Any) -> Floats:
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         with python_errors():
             data = store_of(X) if is_store(X) else checked_table(self, X, reset=False)
             return self.ensemble_.shares(data)
@@ -714,8 +703,7 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
     def _class_weight(self, store: Store) -> str | None:
         if not isinstance(self.class_weight, dict) or not self._is_coded:
             return super()._class_weight(store)
-        given = self.class_weight
-        weights = [float(given.get(label, 1.0)) for label in self.classes_.tolist()]
+        weights = [float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
         return weights_text({str(code): weight for code, weight in enumerate(weights)})
 
     def _take_names(self, store: Store) -> None:

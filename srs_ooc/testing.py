@@ -202,7 +202,18 @@ def check_sampler(
     whole = _check_proposals(begun(), n_iterations, may_be_drawn)
     again = _check_proposals(begun(), n_iterations, may_be_drawn)
     assert _same(whole, again), "propose: another course with the same seed"
-    _check_new(begun(), whole)
+    # A new run, of which nothing was committed yet, begins alike.
+    new = begun()
+    found = type(new.sampler.state())
+    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
+    try:
+        MemoryBook().load({new.sampler.name: new.sampler})
+    except Exception as error:
+        raise AssertionError(
+            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
+        ) from error
+    new.learn()
+    assert _same([new.propose(0)], whole[:1]), "restore: another course where nothing was there"
     _check_guesses(begun(), whole)
     _check_resumed(begun, whole)
 
@@ -225,20 +236,6 @@ def _check_proposals(work: _Work, n_iterations: int, candidates: Uints32) -> lis
         course.append(subspace)
         work.absorb(subspace)
     return course
-
-
-def _check_new(work: _Work, course: list[Subspace]) -> None:
-    """Check that a new run, of which nothing was committed yet, begins alike."""
-    found = type(work.sampler.state())
-    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
-    try:
-        MemoryBook().load({work.sampler.name: work.sampler})
-    except Exception as error:
-        raise AssertionError(
-            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
-        ) from error
-    work.learn()
-    assert _same([work.propose(0)], course[:1]), "restore: another course where nothing was there"
 
 
 def _check_guesses(work: _Work, course: list[Subspace]) -> None:
@@ -414,8 +411,7 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
     absent = {PREDICTIONS} if split is None else set()
     absent |= {LOSS} if subspace.candidates is None else set()
     is_by_criterion = subspace.candidates is not None and subspace.candidates.criterion is not None
-    promised = (learner.provides - absent) | ({LOSS} if is_by_criterion else set())
-    for what in promised:
+    for what in (learner.provides - absent) | ({LOSS} if is_by_criterion else set()):
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
     if {IMPORTANCE, samplers.SENSITIVITY} & learner.provides:
@@ -484,30 +480,23 @@ def check_score(
     assert np.array_equal(doubles, scores), "update: whole numbers as float64 score otherwise"
     others = _scored(make(n_rows, n_columns), columns, 16)
     assert np.array_equal(others, scores), "update: whole numbers in other blocks score otherwise"
-    _check_constant(make, columns, scores, tolerance)
-    if has_symmetry:
-        _check_symmetry(make, columns, scores, tolerance)
-    return scores
-
-
-def _check_constant(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:
-    """Check that a column of zeros scores 0, and changes no other's score beyond ``tolerance``."""
-    n_columns, n_rows = columns.shape
     more = np.vstack([columns, np.zeros((1, n_rows), np.float32)])
     found = _scored(make(n_rows, n_columns + 1), more, 7)
     assert found[-1] == 0, "scores: a column of zeros: expected 0"
     close = np.allclose(found[:-1], scores, rtol=0, atol=tolerance * scores.max())
     assert close, "scores: a column of zeros changed others"
+    if has_symmetry:
+        _check_symmetry(make, columns, scores, tolerance)
+    return scores
 
 
 def _check_symmetry(make: MakeScore, columns: Floats32, scores: Floats, tolerance: float) -> None:
     """Check that the order of columns and of rows does not matter, as a probe needs."""
     n_columns, n_rows = columns.shape
     by_column = np.random.default_rng(0).permutation(n_columns)
-    by_row = np.random.default_rng(1).permutation(n_rows)
     for what, found, expected in (
         ("columns", columns[by_column], scores[by_column]),
-        ("rows", columns[:, by_row], scores),
+        ("rows", columns[:, np.random.default_rng(1).permutation(n_rows)], scores),
     ):
         other = _scored(make(n_rows, n_columns), np.ascontiguousarray(found), 7)
         close = np.allclose(other, expected, rtol=0, atol=tolerance * scores.max())
@@ -566,7 +555,20 @@ def check_table(
     told = [False] * n_columns if table.text_columns is None else table.text_columns.tolist()
     assert told == is_text, f"text_columns: {told}"
     assert not (table.by_rows and any(is_text)), "by_rows: texts are read by columns"
-    _check_beside(table, table.annotations if beside is None else beside)
+    known = table.annotations
+    beside = known if beside is None else beside
+    assert known.keys() == beside.keys(), f"annotations: {sorted(known)}"
+    for name, cells in known.items():
+        texts, wanted = ([text_of(cell) for cell in given] for given in (cells, beside[name]))
+        assert texts == wanted, f"annotations: {name}: {texts}"
+        assert len(cells) == n_rows, f"annotations: {name}: {len(cells)} cells"
+    for what in ("default_ids", "default_target"):
+        default = getattr(table, what)
+        assert default is None or default in known, f"{what}: none of the annotations: {default}"
+    assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
+    for name, said in table.feature_columns.items():
+        n_cells = (len(said), len([text_of(cell) for cell in said]))
+        assert n_cells == (n_columns, n_columns), f"feature_columns: {name}: {n_cells}"
     _check_reading(table, columns, is_text)
     for position, column in enumerate(columns):
         cells = [text_of(cell) or None for block in table.items(position) for cell in block]
@@ -575,25 +577,11 @@ def check_table(
         assert not levels or {*cells} <= {*levels, None}, f"levels: column {position}: {levels}"
 
 
-def _check_beside(table: Table, beside: Mapping[str, Sequence[Any]]) -> None:
-    known = table.annotations
-    assert known.keys() == beside.keys(), f"annotations: {sorted(known)}"
-    for name, cells in known.items():
-        found, wanted = ([text_of(cell) for cell in given] for given in (cells, beside[name]))
-        assert found == wanted, f"annotations: {name}: {found}"
-        assert len(cells) == table.shape[0], f"annotations: {name}: {len(cells)} cells"
-    for what in ("default_ids", "default_target"):
-        name = getattr(table, what)
-        assert name is None or name in known, f"{what}: none of the annotations: {name}"
-    assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
-
-
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
     pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
-    is_narrow = bool(np.all(table.narrow))
-    dtypes = (np.float64, np.float32) if is_narrow else (np.float64,)
+    dtypes = (np.float64, np.float32) if np.all(table.narrow) else (np.float64,)
     assert everything.dtype in dtypes, f"read: dtype {everything.dtype}"
     assert everything.itemsize <= table.cell_nbytes, f"cell_nbytes: {table.cell_nbytes}"
     assert everything.flags.c_contiguous, "read: not C-contiguous"
@@ -650,8 +638,22 @@ def check_executor(make: Callable[[Fit], Executor], n_iterations: int = 40) -> N
     assert executor.max_ahead >= 1, f"max_ahead: expected at least 1, found {executor.max_ahead}"
     assert executor.n_read_ahead >= 0, f"n_read_ahead: found {executor.n_read_ahead}"
     try:
-        _check_outcomes(executor, n_iterations)
-        _check_speculation(executor, n_iterations)
+        wanted = [_iteration(number, 0) for number in range(n_iterations)]
+        for start in range(0, n_iterations, executor.max_ahead):
+            some = wanted[start : start + executor.max_ahead]
+            for iteration in some:
+                executor.announce(iteration)
+            futures = [executor.submit(iteration) for iteration in some]
+            # Each future is of its own iteration, in whatever order they are asked.
+            for future, iteration in reversed(list(zip(futures, some, strict=True))):
+                _check_one(future.result(), iteration)
+        # Guesses thrown away leave no trace.
+        state = 0
+        speculation = Speculation(executor, lambda n: _iteration(n, state), lambda _: state)
+        for number in range(n_iterations):
+            _check_one(speculation.outcome(number, n_iterations), _iteration(number, state))
+            state += number % 3 == 0
+        speculation.drop()
         executor.submit(_iteration(10**6, 0)).cancel()
     finally:
         executor.close()
@@ -661,28 +663,6 @@ def check_executor(make: Callable[[Fit], Executor], n_iterations: int = 40) -> N
 def _iteration(number: int, state: int) -> Iteration:
     features = np.arange(number % 5 + 1, dtype=np.uint32) * 3
     return Iteration(number, Subspace(features), key_of(state, number))
-
-
-def _check_outcomes(executor: Executor, n_iterations: int) -> None:
-    """Check that each future is of its own iteration, in whatever order they are asked."""
-    wanted = [_iteration(number, 0) for number in range(n_iterations)]
-    for start in range(0, n_iterations, executor.max_ahead):
-        some = wanted[start : start + executor.max_ahead]
-        for iteration in some:
-            executor.announce(iteration)
-        futures = [executor.submit(iteration) for iteration in some]
-        for future, iteration in reversed(list(zip(futures, some, strict=True))):
-            _check_one(future.result(), iteration)
-
-
-def _check_speculation(executor: Executor, n_iterations: int) -> None:
-    """Check that guesses thrown away leave no trace."""
-    state = 0
-    speculation = Speculation(executor, lambda n: _iteration(n, state), lambda _: state)
-    for number in range(n_iterations):
-        _check_one(speculation.outcome(number, n_iterations), _iteration(number, state))
-        state += number % 3 == 0
-    speculation.drop()
 
 
 def _check_one(outcome: Outcome, iteration: Iteration) -> None:

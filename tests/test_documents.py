@@ -6,6 +6,7 @@ A block of text right after one is what it prints, to the letter.
 import contextlib
 import gzip
 import io
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from command import srs_ooc
 pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("SRS_OOC_DATA", ROOT.parent / "shared" / "data"))
 PAGES = {
     str(path.relative_to(ROOT)): path
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -41,6 +44,8 @@ NOT_RUN = {
     "srs-ooc compact data.run --max-features 20": "minutes; docs/compact.md has a small one",
 }
 """Blocks that are not run, by their beginning, and why."""
+REAL = ("filtered_feature_bc_matrix.h5", "example.bed", "level5.gct", "feature-table.qza")
+"""Files that other programs wrote: a block that names one is run where it is."""
 SMALLER = {"--halves 20": "--halves 2"}
 """What is run with less than a page says."""
 LONG = {"docs/compact.md"}
@@ -226,10 +231,97 @@ def single_cells(folder):
         file["study/counts"] = counts.T
         file["study"].create_dataset("state", data=known["state"], dtype=text)
         file["study"].create_dataset("gene", data=[f"g{i}" for i in range(genes)], dtype=text)
+    real(folder, filtered_feature_bc_matrix__h5="files/10x-v3.h5")
+    if (path := folder / "filtered_feature_bc_matrix.h5").exists():
+        with h5py.File(path) as file:
+            cells = file["matrix/barcodes"].asstr()[:]
+        lines = [f"{one},d{i % 20},{['ill', 'well'][i % 2]}" for i, one in enumerate(cells)]
+        (folder / "cells.csv").write_text("\n".join(["barcode,donor,state", *lines]))
+
+
+def real(folder, **names):
+    """Copy files that other programs wrote, where they are, by the names that a page has."""
+    for name, path in names.items():
+        if (DATA / path).exists():
+            shutil.copy2(DATA / path, folder / name.replace("__", "."))
+
+
+def genotypes(folder):
+    """Write a .bed, and components as plink2 --pca does."""
+    rng = np.random.default_rng(1)
+    copies = rng.binomial(2, 0.4, (200, 60))  # of the first allele: variants x samples
+    ill = copies[:2].sum(axis=0) + rng.standard_normal(60) > 1.6
+    bits = np.array([3, 2, 0], np.uint8)[copies].reshape(200, 15, 4) << np.arange(0, 8, 2, np.uint8)
+    (folder / "study.bed").write_bytes(b"\x6c\x1b\x01" + bits.sum(2, dtype=np.uint8).tobytes())
+    files = {
+        "bim": (f"1 rs{i} 0 {1000 * i} A G" for i in range(200)),
+        "fam": (f"F{i} P{i} 0 0 {1 + i % 2} {1 + one}" for i, one in enumerate(ill)),
+        "eigenvec": (
+            f"F{i}\tP{i}\t{a:.4f}\t{b:.4f}" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))
+        ),
+    }
+    files["eigenvec"] = ["#FID\tIID\tPC1\tPC2", *files["eigenvec"]]
+    for ending, lines in files.items():
+        (folder / f"study.{ending}").write_text("\n".join([*lines, ""]))
+    names = ("example.bed", "example.bim", "example.fam", "phenotype_bin.txt", "covariates.txt")
+    real(folder, **{name.replace(".", "__"): f"regenie-example/{name}" for name in names})
+
+
+def arrays(folder):
+    """Write a panel of four plates, and a series as GEO has it."""
+    rows = np.arange(120)
+    known = {"well": [f"w{i}" for i in rows], "plate": [f"p{i}" for i in rows % 4]}
+    table(
+        folder / "panel.csv", "response", features=40, **known, operator=[f"o{i}" for i in rows % 3]
+    )
+    values, ids = np.random.default_rng(6).standard_normal((60, 40)).round(3), np.arange(40)
+    values[0] += ids % 2 * 2
+    lines = [
+        ["!Series_title", '"Blood of patients"'],
+        ["!Sample_geo_accession", *(f'"GSM{i}"' for i in ids)],
+    ]
+    states, ages = [["well", "ill"][i % 2] for i in ids], (40 + ids * 7 % 30).tolist()
+    for word, cells in (("disease state", states), ("age", ages)):
+        lines.append(["!Sample_characteristics_ch1", *(f'"{word}: {one}"' for one in cells)])
+    lines += [["!series_matrix_table_begin"], ['"ID_REF"', *(f'"GSM{i}"' for i in ids)]]
+    lines += [[f'"{i}_at"', *map(str, row)] for i, row in enumerate(values)]
+    text = "\n".join("\t".join(line) for line in [*lines, ["!series_matrix_table_end"], []])
+    (folder / "GSE1_series_matrix.txt.gz").write_bytes(gzip.compress(text.encode()))
+    real(folder, level5__gct="files/n5x10-1.2.gct")
+
+
+def microbes(folder):
+    """Write BIOM 1.0 as QIIME 1 does, the same with a row a sample, and metadata of QIIME 2."""
+    rng = np.random.default_rng(6)
+    counts, ids = rng.poisson(rng.gamma(0.3, 20, (60, 1)), (60, 40)), [f"S{i}" for i in range(40)]
+    counts[0, ::2] += rng.poisson(9, 20)
+    said = {
+        "rows": [{"id": f"taxon{i}", "metadata": {"taxonomy": ["k__Bacteria"]}} for i in range(60)],
+        "data": [[*at, int(counts[*at])] for at in np.argwhere(counts).tolist()],
+        "columns": [{"id": one, "metadata": None} for one in ids],
+        "matrix_type": "sparse", "shape": [60, 40], "format_url": "http://biom-format.org",
+    }  # fmt: skip
+    (folder / "table.biom").write_text(json.dumps(said))
+    header = ["sample-id\tdiagnosis\tage\tdepth", "#q2:types\tcategorical\tnumeric\tnumeric"]
+    known = zip(ids, ["ill", "well"] * 20, counts.sum(axis=0), strict=True)
+    lines = [
+        f"{one}\t{state}\t{30 + i * 7 % 40}\t{depth}" for i, (one, state, depth) in enumerate(known)
+    ]
+    (folder / "metadata.tsv").write_text("\n".join([*header, *lines, ""]))
+    rows = [[one, *map(str, counts[:, i])] for i, one in enumerate(ids)]
+    names = ["", *(f"taxon{i}" for i in range(60))]
+    (folder / "seqtab.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
+    biom = DATA / "files" / "otu-2.1.biom"
+    if biom.exists() and shutil.which("unzip"):
+        with zipfile.ZipFile(folder / "feature-table.qza", "w") as file:
+            file.write(biom, "0e0b5ed7-3b5a-4f52-9f32-0a3e0a5d7f10/data/feature-table.biom")
 
 
 BEFORE = {
     "docs/cells.md": single_cells,
+    "docs/genotypes.md": genotypes,
+    "docs/plates.md": arrays,
+    "docs/microbiome.md": microbes,
     "docs/howto.md": tasks,
     "docs/methods/networks.md": expressed,
     "docs/methods/rfest.md": lambda folder: table(folder / "data.csv"),
@@ -249,6 +341,8 @@ SHORT = {
     "docs/cells.md": 500,
     "docs/databases.md": 400,
     "docs/genotypes.md": 500,
+    "docs/microbiome.md": 500,
+    "docs/plates.md": 500,
     "docs/r.md": 400,
     "docs/words.md": 300,
 }
@@ -290,6 +384,8 @@ def session(name, folder, known):
     """Return what the blocks of a page print, run in order; compare with what the page shows."""
     everything = []
     for number, (language, text, shown) in enumerate(blocks_of(name)):
+        if any(one in text and not Path(folder, one).exists() for one in REAL):
+            continue
         if language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(text, f"{name}, block {number}", "exec"), known)

@@ -27,7 +27,8 @@ from srs_ooc.cli.output import (
     say,
     with_options,
 )
-from srs_ooc.ingestion.feature_rows import is_traw, sample_columns
+from srs_ooc.ingestion.feature_rows import begins_as, sample_columns
+from srs_ooc.ingestion.formats.genotypes import RAW, TRAW
 from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import (
     FLAGS,
@@ -69,9 +70,10 @@ def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> No
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
     has_none, more = inferred.get("target") == NO_TARGET, inferred.get("rows_without_covariates", 0)
     n_without, one_of = manifest.n_dropped_rows - more, inferred.get("aggregate", {})
+    without = NO_TARGET if manifest.row_id_name is None else "none"
     lines = [
         f"{store}: {manifest.n_rows} rows x {manifest.n_features} features",
-        f"target: {NO_TARGET}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
+        f"target: {without}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
         manifest.classes and is_here and f"rows of each class: {_class_counts(manifest)}",
         "task" in inferred and f"task: {inferred['task']}, as found",
         *(
@@ -248,7 +250,8 @@ def ingest_command(
     tables = tuple(turned(one) if by_feature else one for one in together(tables))
     options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
-    if options.samples and given["orient"] == "samples" and None in map(opener_of, tables):
+    texts = (one for one in tables if opener_of(one) is None and not begins_as(RAW, one))
+    if options.samples and given["orient"] == "samples" and any(texts):
         raise UsageError(
             "--samples: expected --orient features, or a file that is no text table. Of others "
             "the target is a column: name it by --target, or add it later by `srs-ooc targets`."
@@ -324,11 +327,11 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
 
 def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of a command say; a ``.traw`` with samples says how it is turned."""
-    if given["samples"] and any(map(is_traw, tables)):
+    if given["samples"] and any(begins_as(TRAW, table) for table in tables):
         given["orient"] = "features"
     options, side = options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
-    if orient == "samples" and (options.sample_features or (not samples) != (not id_name)):
+    if orient == "samples" and (options.sample_features or (not samples) != (id_name is None)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."

@@ -10,7 +10,7 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, kind_of, say, write
-from srs_ooc.store.manifest import FORMAT, FORMAT_OF_LINKED, NO_TARGET
+from srs_ooc.store.manifest import FORMAT, NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Store
 
@@ -76,7 +76,7 @@ def inspect_command(
     if as_json:
         say(json.dumps(facts, indent=2))  # plain ASCII, as its texts are another's
     else:
-        _show(store, facts)
+        _show(store, facts, in_bed=opened.manifest.n_linked_rows > 0)
 
 
 def _facts(store: Store, verified: bool) -> dict[str, Any]:
@@ -115,14 +115,14 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
     }
 
 
-def _show(store: Place, facts: dict[str, Any]) -> None:
+def _show(store: Place, facts: dict[str, Any], *, in_bed: bool) -> None:
     counts = [
         f"{label} ({count})"
         for label, count in zip(facts["classes"], facts["class_counts"], strict=True)
     ]
     more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
     names = ", ".join(facts["first_names"])
-    is_numbered, in_bed = facts["target"] == NO_TARGET, facts["format"] == FORMAT_OF_LINKED
+    is_numbered = facts["target"] == NO_TARGET
     low_high = None if is_numbered else facts["target_range"]
     dropped, on_disk = facts["n_dropped_rows"], facts["store_nbytes"]
     events, with_some = facts["n_events"], "rows_without_covariates" in facts["inferred"]

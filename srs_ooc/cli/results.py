@@ -387,6 +387,9 @@ def export_command(
     .parquet, .feather        takes `pip install 'srs-ooc[arrow]'`
     .svmlight, .svm           numbers only; classes are numbered
     .npy                      the values alone, numbers only
+    .h5ad                     AnnData, numbers only; takes `pip install 'srs-ooc[cells]'`
+    .bed                      PLINK 1, with .bim and .fam: genotypes, in the order of
+                              their file, of all rows
     .txt                      the names alone, one a line, as --exclude reads them
     .zarr                     a smaller store, with weights, strata and groups
     """

@@ -29,8 +29,8 @@ from srs_ooc.results.live import RunProgress
 @click.argument("data", type=output.STORE)
 @click.argument("out", type=FILE)
 @click.option("--row-ids", metavar="NAME",
-              help="Column of row ids in a CSV file.  [default: that of the training table, if it "
-              "is there; else rows are numbered]")  # fmt: skip
+              help="Column of row ids in a file.  [default: of a CSV file that of the training "
+              "table, if it is there; of others as ingested; else rows are numbered]")  # fmt: skip
 @output.MEMORY_OPTION
 @output.RUN_STORE_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
@@ -40,11 +40,12 @@ def predict_command(
     """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.
 
     RUN must have been made with --save-trees; it may be going on. DATA is a CSV file (plain or
-    compressed, with a header) or a store, which may be at a URL. Its columns are found by name;
-    only those that the trees use are read, and must be numbers or categories as in training. OUT
-    has the row id, the prediction, and a column probability_CLASS for each class: the mean over
-    trees of the leaf's class shares. A predicted number is the mean over trees of the leaf's mean.
-    Of times to an event OUT has a risk in place of a prediction: the higher, the sooner.
+    compressed, with a header), a store, which may be at a URL, or a file of another format, of
+    which a store is made for the while, without a target. Its columns are found by name; only those
+    that the trees use are read, and must be numbers or categories as in training. OUT has the row
+    id, the prediction, and a column probability_CLASS for each class: the mean over trees of the
+    leaf's class shares. A predicted number is the mean over trees of the leaf's mean. Of times to
+    an event OUT has a risk in place of a prediction: the higher, the sooner.
 
     \b
     Keys of --json:

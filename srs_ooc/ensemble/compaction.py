@@ -7,9 +7,7 @@ target.
 
 import hashlib
 import math
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
@@ -24,33 +22,20 @@ from srs_ooc.base.arrays import Floats, Integers, Ints32, Reals, Uints32
 from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
-from srs_ooc.base.records import Iteration, Outcome, Step, Subspace, Watch
+from srs_ooc.base.records import Iteration, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import (
-    CELLS,
-    HEAD,
-    MOST_ROWS,
-    RankColumns,
-    leader_clustering,
-    sampled_rows,
-)
+from srs_ooc.evidence import correlation
+from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.effects import Times, Z, concordance, wilson
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs.engine import Engine, Executor, executor_of
+from srs_ooc.runs import halves
+from srs_ooc.runs.engine import Engine, Speculation, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
-from srs_ooc.runs.halves import (
-    from_workers,
-    named,
-    remove_part,
-    select_within,
-    whole_run_nbytes,
-    whole_runs,
-)
 from srs_ooc.runs.inputs import Inputs, SideFile, digest
 from srs_ooc.runs.jobs import Cluster, Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
@@ -80,14 +65,13 @@ MOST_HELD_OUT = 1 << 14
 
 def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
     """Return of how many rows the codes of ``n`` candidates are clustered by."""
-    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
+    return min(n_rows, correlation.MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
 
 
 def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
     """Return the bytes that clustering ``n`` candidates takes."""
     n_rows = n_sampled(n, n_rows, code_nbytes)
-    correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
-    return 2 * n * n_rows * code_nbytes + correlating
+    return n * (3 * n_rows * code_nbytes + 64) + 32 * 8 * correlation.CELLS
 
 
 PAIRS_NBYTES = 240
@@ -210,9 +194,14 @@ def _forest(
         records=True,
         categorical=parts.trees.categorical,
     )
+
+    def tree(number: int) -> Iteration:
+        return Iteration(number, Subspace(features), derive(derive(key, number), Purpose.TREE))
+
     with executor_of(parts.source, learner, parts.blocks) as executor:
-        for outcome in _in_order(executor, features, key):
-            data = outcome.trees[0]
+        ahead = Speculation(executor, tree, lambda _: 0)
+        for number in range(N_TREES):
+            data = ahead.outcome(number, N_TREES).trees[0]
             ends = np.array([0]), np.array([len(data)])
             yield decode_trees(data, *ends, regression=trained.response.is_regression)
 
@@ -221,17 +210,6 @@ def share_explained(target: Floats, predicted: Floats) -> float:
     """Return the coefficient of determination; 0 where the target is constant."""
     spread = float(((target - target.mean()) ** 2).sum())
     return 1.0 - float(((target - predicted) ** 2).sum()) / spread if spread > 0 else 0.0
-
-
-def _in_order(executor: Executor, features: Uints32, key: int) -> Iterator[Outcome]:
-    pending: deque[Future[Outcome]] = deque()
-    for number in range(N_TREES):
-        tree_key = derive(derive(key, number), Purpose.TREE)
-        pending.append(executor.submit(Iteration(number, Subspace(features), tree_key)))
-        if len(pending) >= executor.max_ahead:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 # The stage that nests small sets: clusters of candidates, and the order of their representatives.
@@ -274,7 +252,7 @@ def nest(
     leaders : uint32 (n,)
         The representative of each candidate.
     """
-    leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
+    leader = correlation.leader_clustering(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
@@ -300,12 +278,12 @@ def pooled_order(first: Uints32, second: Uints32) -> Uints32:
     return first[np.argsort(products, kind="stable")]
 
 
-def columns_of(parts: Resources, features: Uints32) -> RankColumns:
+def columns_of(parts: Resources, features: Uints32) -> correlation.RankColumns:
     """Return the codes of features, of rows few enough to be held."""
     n_rows, manifest = parts.n_rows, parts.manifest
-    rows = sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
+    rows = correlation.sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
     pieces = [columns[:, rows] for columns in feature_columns(parts, features)]
-    return RankColumns(np.concatenate(pieces), manifest.missing_code)
+    return correlation.RankColumns(np.concatenate(pieces), manifest.missing_code)
 
 
 # What a run keeps of the folds that are done, and of all rows.
@@ -488,13 +466,12 @@ class FoldJob(Job):
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
-        fitting = [size for size in self.sizes if size <= len(record.order)]
-        return [size for size in fitting if str(size) not in record.scores]
+        return [k for k in self.sizes if k <= len(record.order) and str(k) not in record.scores]
 
     def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker, which returns the records of folds with all their scores."""
         store = self.store.open()
-        needed = whole_run_nbytes(self.spec, store, Inputs(self.excluded))
+        needed = halves.whole_run_nbytes(self.spec, store, Inputs(self.excluded))
 
         def one(
             _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
@@ -504,10 +481,9 @@ class FoldJob(Job):
             if record is None:
                 with TemporaryDirectory(prefix="srs-ooc-") as folder:
                     record = nest_fold(self, fold, Path(folder) / "fold.run", site)
-            done = record is not None and score_sizes(self, record, fold, site)
-            return record if done else None
+            return record if record and score_sizes(self, record, fold, site) else None
 
-        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+        return halves.whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
 def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> FoldRecord | None:
@@ -518,13 +494,13 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> Fold
     digests = str(digest(fold.train.rows, "rows")), fold.train.null_digest
     spec = replace(job.spec, rows=digests[0], null_model=digests[1])
     request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
-    if not select_within(folder, spec, fold.train, site.store, request, site.watch):
+    if not halves.select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
     with Run(folder, writable=False) as within:
         whole = nest_run(within, site)
     if whole is None:
         return None
-    remove_part(folder)
+    halves.remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
@@ -540,9 +516,8 @@ def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
         )
     spec = ledger.spec
     extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
-    key = key_of(spec.run.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
-        nested = nest(parts, features, selected, key, site.watch)
+        nested = nest(parts, features, selected, key_of(spec.run.seed, Purpose.COMPACT), site.watch)
     if nested is None:
         return None
     order, members = nested[0].tolist(), dict[str, list[int]]()
@@ -623,21 +598,15 @@ def folds_from_workers(
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
-    done = [records.fold(fold.repeat, fold.fold) for fold in folds]
-    parts = {
-        n: (folds[n], record)
-        for n, record in enumerate(done)
-        if record is None or job.missing(record)
-    }
-    for number in parts:
-        done[number] = None
+    known = {n: records.fold(fold.repeat, fold.fold) for n, fold in enumerate(folds)}
+    parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
+    done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
         asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
-        for number, record in from_workers(*asked):
+        for number, record in halves.from_workers(*asked):
             records.keep_fold(record)
             done[number] = record
-    whole = [record for record in done if record is not None]
-    return whole if len(whole) == len(folds) else None
+    return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
 
 
 # Accuracy on rows held out against the number of features, and the size that is enough.
@@ -853,7 +822,6 @@ def compact(
     _check_repeatable(ledger)
     if site.cluster is not None:
         check_cluster(ledger.spec)
-    manifest = site.store.manifest
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
         raise RunError(
@@ -864,7 +832,7 @@ def compact(
     if held_out is not None:
         split, repeats = hashlib.sha256(held_out.tobytes()).hexdigest()[:16], 1
     splits = list(_splits(ledger, site, folds, repeats, held_out))
-    room = room_for(ledger.spec, ledger.inputs, manifest)
+    room = room_for(ledger.spec, ledger.inputs, site.store.manifest)
     asked = [max_features] if max_features else []
     check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(ledger, split)
@@ -877,8 +845,7 @@ def compact(
         sizes = [0, *sizes]  # covariates alone
     job = FoldJob.of(ledger, site, sizes)
     ledger.set_meta(COMPACTED, [split, repeats])
-    do = _here if site.cluster is None else folds_from_workers
-    done = do(job, site, records, splits)
+    done = (_here if site.cluster is None else folds_from_workers)(job, site, records, splits)
     return None if done is None else _small_set(whole, done, site.store, max_features)
 
 
@@ -888,7 +855,9 @@ def _here(
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        here = replace(site, watch=named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
+        here = replace(
+            site, watch=halves.named(f"fold {len(done) + 1} of {len(folds)}", site.watch)
+        )
         place = fold.repeat, fold.fold
         record = records.fold(*place) or nest_fold(job, fold, records.run_of(*place), here)
         if record is None:
@@ -961,8 +930,8 @@ def rows_held_out(
         return None
     if file is not None and column is not None:
         raise UsageError("--held-out-rows: expected it or --time-split, found both. Leave one out.")
-    rows = np.arange(store.n_rows, dtype=np.int32)
-    rows = rows if ledger.inputs.rows is None else ledger.inputs.rows
+    rows = ledger.inputs.rows
+    rows = np.arange(store.n_rows, dtype=np.int32) if rows is None else rows
     if file is not None:
         is_out = SideFile(file, "row id", store.n_rows).find_all(store.row_ids, 0)[rows]
     else:
@@ -993,22 +962,19 @@ def _splits(
 ) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
     inputs, seed = ledger.inputs, ledger.spec.run.seed
-    rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
-    rows = rows if inputs.rows is None else inputs.rows
+    rows = np.arange(site.store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
     task = Task.of(site.store, inputs, exchanges=True)
-    target, strata, groups = task.target, task.strata, task.groups
     for repeat in range(n_repeats):
         key = key_of(seed, Purpose.COMPACT, repeat)
         if held_out is not None:
             fold_of = 1 - np.isin(rows, held_out).astype(np.intp)
         else:
-            fold_of = deal_folds(key, n_folds, target, strata, groups)
+            fold_of = deal_folds(key, n_folds, task.target, task.strata, task.groups)
         for fold in range(n_folds if held_out is None else 1):
             out = fold_of == fold
             basis = None if inputs.basis is None else inputs.basis[out]
-            train = inputs.part(rows, ~out)
-            of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else target[out]
-            yield Fold(repeat, fold, train, rows[out], of, basis)
+            of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else task.target[out]
+            yield Fold(repeat, fold, inputs.part(rows, ~out), rows[out], of, basis)
 
 
 def _small_set(

@@ -33,18 +33,9 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.trees import saved
 from srs_ooc.trees.block import Block, block_nbytes, effects_nbytes
 from srs_ooc.trees.response import TrainingRows, times_drawn
-from srs_ooc.trees.saved import (
-    CHANGE_BITS,
-    NO_VOTES,
-    TARGET_BITS,
-    Effects,
-    Trees,
-    add_effects,
-    tally_classes,
-    tally_targets,
-)
 
 # What sensitivity takes: before it is known what trees use, and after.
 
@@ -84,15 +75,14 @@ def walking_leases(
     """Return what walking the trees needs besides the process; last of all, a row."""
     manifest = store.manifest
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
-    # and while it is found which rows a tree was grown on
-    of_rows = (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
     row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
     row += n_features * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),
         Lease(f"{n_features} features that trees use", 160 * n_features),
-        Lease(f"{n_rows} rows", of_rows),
+        # and while it is found which rows a tree was grown on
+        Lease(f"{n_rows} rows", (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES),
         Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
         Lease("names and places", 12 * store.n_features),
         Lease("a row of all features that trees use", row),
@@ -184,8 +174,7 @@ def codes_mirrored(store: Store, features: Integers, flip: str) -> NDArray[np.ui
     if store.manifest.kind_counts.get("categorical"):
         unordered = np.flatnonzero((store.kinds()[features] == CATEGORICAL) & (n_codes > 2))
         if len(unordered):
-            first = int(features[unordered[0]])
-            name = store.names[int(np.asarray(store.array("positions"))[first])]
+            name = store.names[int(np.asarray(store.array("positions"))[features[unordered[0]]])]
             raise UsageError(
                 "--flip mirror: expected features whose values have an order, found "
                 f"{len(unordered)} of categories (first: {name!r}). Take --flip auto, which "
@@ -215,7 +204,7 @@ def permutation(seed: int, repeat: int, n_rows: int) -> Ints:
 
 # From what altering features did to rows to scores, best first.
 
-_UNIT = 2.0**-CHANGE_BITS
+_UNIT = 2.0**-saved.CHANGE_BITS
 
 
 @dataclass(frozen=True)
@@ -305,15 +294,6 @@ class Sensitivity:
             )
 
 
-def theorem_of(altered: list[str]) -> str:
-    """Return what Theorem I.1 says of features altered so."""
-    n = altered.count(FLIPPED)
-    if n == 0:
-        return "Theorem I.1 is about flipping features of two values: none was flipped here"
-    others = f", not about the {len(altered) - n} others" if n < len(altered) else ""
-    return f"Theorem I.1 is about flipping, here {counted(n, 'feature')}{others}"
-
-
 Codes = NDArray[np.unsignedinteger]
 
 REPEATS = 5
@@ -366,22 +346,17 @@ def sensitivity(
     process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
-        _check_averages(run, spec)
+        if spec.method.splits_rows:
+            raise UsageError(
+                f"{run}: expected a run whose trees were all grown on the same rows and are "
+                f"averaged, found --method {spec.run.method}, which holds rows out and has trees "
+                "vote. Its own scores say what features are worth: `srs-ooc features RUN`."
+            )
         with opened.unchanged():
             files = InputFiles(opened, None, rows)
             check_reading(trees, opened, spec, files, memory_nbytes)
-            named = files.resolve().rows
-            measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
+            measuring = _Measuring(ledger, trees, opened, files.resolve().rows, flip, repeats)
             return measuring.run(memory_nbytes, threads or n_cores(), watch)
-
-
-def _check_averages(run: Path, spec: RunSpec) -> None:
-    if spec.method.splits_rows:
-        raise UsageError(
-            f"{run}: expected a run whose trees were all grown on the same rows and are averaged, "
-            f"found --method {spec.run.method}, which holds rows out and has trees vote. Its own "
-            "scores say what features are worth: `srs-ooc features RUN`."
-        )
 
 
 class _Measuring:
@@ -411,22 +386,19 @@ class _Measuring:
         repeats: int,
     ) -> None:
         self._trees, self._store, self._spec = trees, store, ledger.spec
-        inputs = ledger.inputs
         features, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
         for batch in trees.batches():
             features = np.union1d(features, batch.feature[batch.feature >= 0])
             self._n_trees += len(batch.root)
             self._largest = max(self._largest, len(batch.feature))
-        self._task = task = Task.of_run(self._spec, store, inputs)
+        self._task = task = Task.of_run(self._spec, store, ledger.inputs)
         self._rows, self._places = unseen_rows(ledger.run, self._spec, store, task, asked)
-        self._out_of_bag = bool((self._places >= 0).all())
-        self._features = features
-        self._flip = flip
-        self._mirrored = codes_mirrored(self._store, features, flip)
+        self._features, self._flip = features, flip
+        self._mirrored = codes_mirrored(store, features, flip)
         self._n_repeats = repeats if (self._mirrored == 0).any() else 1
-        self._response = training_response(self._task)
+        self._response = training_response(task)
         # Sums are of whole numbers, over rows and repeats; a loss is in units of 2**-36.
-        self._sums = np.zeros((len(self._features), 3), np.int64)
+        self._sums = np.zeros((len(features), 3), np.int64)
         self._n_voted = self._n_right = self._loss = 0
         self._voted: list[Floats] = []
 
@@ -435,8 +407,7 @@ class _Measuring:
         sizes = len(self._features), self._n_repeats, NODE_NBYTES * self._largest
         budget = Budget(cap_nbytes, walking_leases(self._spec, self._store, *sizes))
         budget.check()
-        row = budget.leases[-1].n_bytes
-        return int(min(len(self._rows), budget.free_nbytes // row + 1))
+        return int(min(len(self._rows), budget.free_nbytes // budget.leases[-1].n_bytes + 1))
 
     def _truth(self) -> tuple[NDArray[Any], int]:
         """Return the targets of the rows, and the power of two that those of a regression lack."""
@@ -461,7 +432,7 @@ class _Measuring:
         regression, n_classes = self._response.is_regression, self._response.n_classes
         order = TrainingRows.of(self._response, self._spec.learner.impurity).order
         truth, exponent = self._truth()
-        ask = partial(add_effects, regression=regression, n_threads=threads)
+        ask = partial(saved.add_effects, regression=regression, n_threads=threads)
         with self._store.columns(mapped=False) as columns:
             starts = range(0, len(self._rows), n_rows)
             done, total = 0, len(starts) * self._n_repeats * self._n_trees
@@ -469,29 +440,28 @@ class _Measuring:
                 rows = slice(first, min(first + n_rows, len(self._rows)))
                 plain, altered = self._codes(columns, rows)
                 for repeat, other in enumerate(altered):
-                    found = Effects.none(plain.shape[1], n_features, n_classes)
+                    found = saved.Effects.none(plain.shape[1], n_features, n_classes)
                     for part, slot, numbers in self._parts(plain.shape[1]):
-                        votes = self._votes(order, numbers, rows)
-                        ask(part, slot, plain, other, found, votes)
+                        ask(part, slot, plain, other, found, self._votes(order, numbers, rows))
                         done += len(numbers)
                         watch(Step("sensitivity", done, total, unit="trees"))
                     if regression:
-                        tally_targets(found, truth[rows], exponent, self._sums, threads)
+                        saved.tally_targets(found, truth[rows], exponent, self._sums, threads)
                     else:
-                        tally_classes(found, truth[rows], self._sums, threads)
+                        saved.tally_classes(found, truth[rows], self._sums, threads)
                     if repeat == 0:
                         self._count(found, truth[rows], exponent)
                     del found
         return self._scores()
 
-    def _count(self, found: Effects, truth: NDArray[Any], exponent: int) -> None:
+    def _count(self, found: saved.Effects, truth: NDArray[Any], exponent: int) -> None:
         """Count the rows that some tree votes on, and what is said of them, nothing altered."""
         voted = found.n_votes > 0
         self._n_voted += int(np.count_nonzero(voted))
         if not self._response.is_regression:
             self._n_right += int(np.count_nonzero(found.base.argmax(axis=1)[voted] == truth[voted]))
             return
-        unit = 2.0 ** -(TARGET_BITS + exponent)
+        unit = 2.0 ** -(saved.TARGET_BITS + exponent)
         said = found.base[voted, 0] / found.n_votes[voted] * unit
         self._loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
         self._voted.append(truth[voted])
@@ -523,7 +493,7 @@ class _Measuring:
                 altered[some] = mirror(found[0][some], self._mirrored[some])
         return found[0], found[1:]
 
-    def _parts(self, n_rows: int) -> Iterator[tuple[Trees, Ints, range]]:
+    def _parts(self, n_rows: int) -> Iterator[tuple[saved.Trees, Ints, range]]:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
@@ -540,15 +510,14 @@ class _Measuring:
         """
         learner = self._spec.learner
         if not learner.bootstrap:
-            return NO_VOTES
+            return saved.NO_VOTES
         places, n = self._places[rows], len(order)
         votes = np.ones((len(trees), len(places)), np.uint8)
         drawn = np.empty(n + 1, np.uint8)
         for i, number in enumerate(trees):
             iteration, among = divmod(number, learner.trees_per_subspace)  # as the loop makes keys
             first = key_of(self._spec.run.seed, *divmod(iteration, self._spec.run.round_size))
-            key = tree_key(derive(first, Purpose.TREE), among)
-            drawn[order] = times_drawn(key, n) == 0
+            drawn[order] = times_drawn(tree_key(derive(first, Purpose.TREE), among), n) == 0
             drawn[n] = 1  # where a place is -1
             votes[i] = drawn[places]
         return votes
@@ -580,18 +549,24 @@ class _Measuring:
         order = np.lexsort((positions, -scores))
         how = self._mirrored[order]
         said = np.where(how == 0, PERMUTED, np.where(how == 2, FLIPPED, MIRRORED)).tolist()
+        n_flipped = said.count(FLIPPED)
+        theorem = "Theorem I.1 is about flipping features of two values: none was flipped here"
+        if n_flipped:
+            n_others = len(said) - n_flipped
+            others = f", not about the {n_others} others" if n_others else ""
+            theorem = f"Theorem I.1 is about flipping, here {counted(n_flipped, 'feature')}{others}"
         facts = {
             "n_rows": n,
             "n_rows_asked": len(self._rows),
-            "out_of_bag": self._out_of_bag,
+            "out_of_bag": bool((self._places >= 0).all()),
             "n_trees": self._n_trees,
             "flip": self._flip,
             "n_features": len(order),
             "repeats": self._n_repeats,
             "accuracy": None if regression else self._n_right / n,
             "r2": 1 - self._loss / spread if regression else None,
-            "n_flipped": said.count(FLIPPED),
-            "theorem": theorem_of(said),
+            "n_flipped": n_flipped,
+            "theorem": theorem,
         }
         return Sensitivity(
             positions[order], scores[order], self._sums[order, :2], tuple(said), facts, self._store

@@ -14,24 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bytes, Floats, Integers
+from srs_ooc.base.arrays import Floats, Integers
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.ingestion.csv import (
-    CATEGORIES,
-    IGNORED,
-    ONLY_NUMBERS,
-    ROW_ID,
-    TARGET,
-    CsvStream,
-    TableReader,
-    TextForm,
-    check_utf8,
-    fed,
-    has_row_names,
-    raise_fault,
-)
+from srs_ooc.ingestion import csv
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
-from srs_ooc.ingestion.formats.genotypes import RAW
+from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import ColumnStore, Store
@@ -120,10 +107,25 @@ class CsvPanels:
         self._is_raw = True
         self._found: set[int] = set()
         self._source = SourceFile(path)
-        how = {"row_names": has_row_names(self._source, TextForm())}
-        self._stream = CsvStream(self._source, TextForm(), self._take_names, **how)
+        how = {"row_names": csv.has_row_names(self._source, csv.TextForm())}
+        self._stream = csv.CsvStream(self._source, csv.TextForm(), self._take_names, **how)
         self.origin = self._stream.origin  # once all rows are read, as of a store
-        self._check(row_ids)
+        names = splits.names
+        if absent := [name for i, name in enumerate(names) if i not in self._found]:
+            raise InputError(
+                f"{path}: expected the {len(names)} columns that the trees use, found "
+                f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
+                "mend the header, or add them."
+            )
+        if row_ids is not None and csv.ROW_ID not in self._found:
+            raise InputError(
+                f"{path}: expected a column {row_ids!r} of row ids, found none. Check --row-ids."
+            )
+        if self._twice:
+            raise InputError(
+                f"{path}: expected each column once, found twice: {shown(self._twice)}. "
+                "Rename or remove one."
+            )
         categorical = any(known is not None for known in splits.facts["categories"])
         texts = 2 * CATEGORY_NBYTES if categorical else 0
         self.fixed_nbytes = 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
@@ -132,34 +134,15 @@ class CsvPanels:
     def _take_names(self, names: Texts) -> None:
         for name in names:
             self._is_raw &= len(self._slots) >= len(RAW) or name.decode() == RAW[len(self._slots)]
-            slot = self._wanted.get(name, IGNORED)
+            slot = self._wanted.get(name, csv.IGNORED)
             if name == self._ids:
-                slot = ROW_ID
+                slot = csv.ROW_ID
             elif name == self._target:
-                slot = TARGET
-            if slot != IGNORED and slot in self._found:
+                slot = csv.TARGET
+            if slot != csv.IGNORED and slot in self._found:
                 self._twice.append(name.decode())
             self._found.add(slot)
             self._slots.append(slot)
-
-    def _check(self, row_ids: str | None) -> None:
-        names = self._splits.names
-        if absent := [name for i, name in enumerate(names) if i not in self._found]:
-            raise InputError(
-                f"{self._path}: expected the {len(names)} columns that the trees use, found "
-                f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
-                "mend the header, or add them."
-            )
-        if row_ids is not None and ROW_ID not in self._found:
-            raise InputError(
-                f"{self._path}: expected a column {row_ids!r} of row ids, found none. "
-                "Check --row-ids."
-            )
-        if self._twice:
-            raise InputError(
-                f"{self._path}: expected each column once, found twice: {shown(self._twice)}. "
-                "Rename or remove one."
-            )
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next.
@@ -169,10 +152,14 @@ class CsvPanels:
         InputError
             At a row that is ragged, or a cell that is no number or missing.
         """
-        reader = TableReader(
+        # Cells are read as texts where training had texts.
+        categories = self._splits.facts["categories"]
+        is_text = (slot >= 0 and categories[slot] is not None for slot in self._slots)
+        kinds = [csv.CATEGORIES if is_in else csv.ONLY_NUMBERS for is_in in is_text]
+        reader = csv.TableReader(
             np.array(self._slots, np.int32),
             self._stream,
-            kinds=self._kinds(),
+            kinds=np.array(kinds, np.uint8),
             max_category_nbytes=CATEGORY_NBYTES,
         )
         values = np.empty((len(self._wanted), n_rows))
@@ -185,19 +172,20 @@ class CsvPanels:
             n_rows = reader.native.panel_row
             blob, ends = reader.categories()
             pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
-            for column, known in zip(values, self._splits.facts["categories"], strict=True):
+            for column, known in zip(values, categories, strict=True):
                 if known is not None:
                     translate(column[:n_rows], translation(pool, known))
-            named = ids if ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
-            return Panel(values, named, labels if TARGET in self._found else None)
+            named = ids if csv.ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
+            return Panel(values, named, labels if csv.TARGET in self._found else None)
 
-        for _ in fed(self._stream, reader):
-            texts = reader.take_texts(ROW_ID)
-            check_utf8(texts, f"{self._path}: the row ids")
-            ids.extend(text.decode() for text in texts)
-            for label in reader.take_texts(TARGET):
-                is_none = self._is_raw and self._target == b"PHENOTYPE" and label == b"-9"
-                labels.append("" if is_none else label.decode("utf-8", "replace"))
+        for _ in csv.fed(self._stream, reader):
+            named = reader.take_texts(csv.ROW_ID)
+            csv.check_utf8(named, f"{self._path}: the row ids")
+            ids.extend(text.decode() for text in named)
+            known = {"-9": ""} if self._is_raw and self._target == b"PHENOTYPE" else {}
+            known |= STATUS if known and "case" in self._splits.facts["classes"] else {}
+            texts = (text.decode("utf-8", "replace") for text in reader.take_texts(csv.TARGET))
+            labels.extend(known.get(text, text) for text in texts)
             reader.take_lines()
             self._raise(reader)
             if reader.panel_is_full:
@@ -210,13 +198,7 @@ class CsvPanels:
         if reader.native.panel_row:
             yield panel()
 
-    def _kinds(self) -> Bytes:
-        """Return how the cells of each column are read: as texts where training had texts."""
-        categories = self._splits.facts["categories"]
-        named = (slot >= 0 and categories[slot] is not None for slot in self._slots)
-        return np.array([CATEGORIES if is_in else ONLY_NUMBERS for is_in in named], np.uint8)
-
-    def _raise(self, reader: TableReader) -> None:
+    def _raise(self, reader: csv.TableReader) -> None:
         names = self._splits.names
 
         def name_of(column: int) -> str:
@@ -229,7 +211,7 @@ class CsvPanels:
                 f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
                 f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
             )
-        raise_fault(self._stream, reader, name_of)
+        csv.raise_fault(self._stream, reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.
@@ -277,23 +259,18 @@ class StorePanels:
                 "name; ingest a table that has them."
             )
         self._stored = np.argsort(np.asarray(store.array("positions"), np.int64))[found]
-        self._codes = self._translations()
-
-    def _translations(self) -> list[Floats | None]:
-        """Return for each column the training code of each of its categories."""
-        own, codes = self._store.categories(), []
-        trained = self._splits.facts["categories"]
-        for i, (stored, known) in enumerate(zip(self._stored.tolist(), trained, strict=True)):
-            texts = own.of(stored)
-            if (texts is None) != (known is None):
-                kinds = ("numbers", "categories") if texts is None else ("categories", "numbers")
+        # For each column the training code of each of its categories.
+        self._codes: list[Floats | None] = []
+        own, trained = store.categories(), splits.facts["categories"]
+        for name, stored, known in zip(splits.names, self._stored.tolist(), trained, strict=True):
+            there = own.of(stored)
+            if (there is None) != (known is None):
+                kinds = ("numbers", "categories") if there is None else ("categories", "numbers")
                 raise InputError(
-                    f"{self._store.place}: expected {kinds[1]} in feature "
-                    f"{self._splits.names[i]!r}, as in training, found {kinds[0]}. "
-                    "Ingest the table with --kind."
+                    f"{store.place}: expected {kinds[1]} in feature {name!r}, as in training, "
+                    f"found {kinds[0]}. Ingest the table with --kind."
                 )
-            codes.append(None if texts is None or known is None else translation(texts, known))
-        return codes
+            self._codes.append(None if there is None else translation(there, known))
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
@@ -379,17 +356,21 @@ class MemoryPanels:
         InputError
             If a column does not hold what it held in training.
         """
-        most = int(self._thing.shape[0])
+        from srs_ooc.ingestion.formats.in_memory import frame_library
+
+        most, library = int(self._thing.shape[0]), frame_library(self._thing)
         for start in range(0, most, n_rows):
             stop = min(start + n_rows, most)
-            values = self._values(_rows_of(self._thing, start, stop))
-            yield Panel(values, [str(i + 1) for i in range(start, stop)], None)
+            if library in (None, "pandas"):
+                rows = (self._thing.iloc if library else self._thing)[start:stop]
+            else:
+                rows = self._thing.slice(start, stop - start)
+            yield Panel(self._values(rows), [str(i + 1) for i in range(start, stop)], None)
 
     def _values(self, rows: Any) -> Floats:
         from srs_ooc.ingestion.formats.in_memory import open_object
 
-        names = self._splits.names
-        if not names:
+        if not (names := self._splits.names):
             return np.empty((0, rows.shape[0]))
         as_texts = {
             name for name, known in zip(names, self._categories, strict=True) if known is not None
@@ -409,14 +390,6 @@ class MemoryPanels:
             if known is not None:
                 translate(column, translation(texts, known))
         return values
-
-
-def _rows_of(thing: Any, start: int, stop: int) -> Any:
-    from srs_ooc.ingestion.formats.in_memory import frame_library
-
-    if (library := frame_library(thing)) is None:
-        return thing[start:stop]
-    return thing.iloc[start:stop] if library == "pandas" else thing.slice(start, stop - start)
 
 
 Panels = CsvPanels | StorePanels | MemoryPanels

@@ -27,6 +27,7 @@ from srs_ooc.ensemble.panels import (
     StorePanels,
 )
 from srs_ooc.ingestion.csv import CsvStream, TextForm
+from srs_ooc.ingestion.ingest import as_predicted
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.run import Run
@@ -93,8 +94,7 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
         applying += 2 * CATEGORY_NBYTES * bool(manifest.kind_counts.get("categorical"))
         if isinstance(data, Path):
             applying += 16 * CsvStream(SourceFile(data), TextForm()).n_fields
-    looking_up = 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20)
-    lease = Lease("looking thresholds up", looking_up)
+    lease = Lease("looking thresholds up", 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20))
     Budget(cap_nbytes, [lease], later_nbytes=applying).check()
 
 
@@ -294,13 +294,14 @@ def predict(
     run : Path
         A run with saved trees; it may be going on.
     data : Path or URL
-        A CSV file, or a store, which may be at a URL; rows are read in bounded panels, and only the
+        A CSV file, a store, which may be at a URL, or a file of another format that an ingest
+        reads, of which a store is made for the while. Rows are read in bounded panels, and only the
         columns that trees use.
     out : Path
         The CSV file to make: row id, prediction, and a probability for each class, if there are
         classes. It appears complete or not at all.
     row_ids : str, optional
-        Column of row ids in a CSV file.
+        Column of row ids in a file.
     memory_nbytes : int
         Cap on the resident memory of the whole process.
     store : Path, optional
@@ -315,6 +316,9 @@ def predict(
     process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         trees = ledger.trees()
+        with as_predicted(data, memory_nbytes, row_ids) as table:
+            if table is not data:
+                return predict(run, table, out, memory_nbytes=memory_nbytes, store=store)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = kept = load_splits(run, trees)
         if splits is None:
@@ -323,21 +327,20 @@ def predict(
         is_training = opened is not None and opened.fingerprint == ledger.spec.store
         trained_on = ledger.inputs.rows
     _check_data(opened, splits, row_ids)
-    panels: CsvPanels | StorePanels
+    reading_nbytes = 0 if opened is None else opened.reading_nbytes
     if opened is None:
         assert isinstance(data, Path)
-        panels, reading_nbytes = CsvPanels(data, splits, row_ids), 0
+        panels: CsvPanels | StorePanels = CsvPanels(data, splits, row_ids)
     else:
         panels = StorePanels(opened, splits, as_codes=is_training)
-        reading_nbytes = opened.reading_nbytes
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     id_name = row_ids or splits.facts["row_id_name"] or "row_id"
     with explained(out):
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
-    table = splits.facts["table"]
-    if not is_training and (table is None or digest_of(panels.origin()) != table):
+    digest = splits.facts["table"]
+    if not is_training and (digest is None or digest_of(panels.origin()) != digest):
         return report
     n_trained = splits.facts["n_rows"] if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)
@@ -377,8 +380,8 @@ def looked_up(
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
         inputs = replace(ledger.inputs, excluded=None)
-        task = Task.of(store, inputs, ledger.spec.learner.class_weight).adjusted()
-        response = training_response(task)
+        task = Task.of(store, inputs, ledger.spec.learner.class_weight)
+        response = training_response(task.adjusted())
         return make_splits(trees, store, response.center, response.scale)
 
 
@@ -415,18 +418,15 @@ def _write(
             has_target = not is_risk and panel.labels is not None
             if has_target and panel.labels is not None:
                 scores.add(panel.labels, chosen, shares)
-    measures = scores.measures()
     return Report(
         n_rows,
         int(splits.facts["n_trees"]),
         len(splits.features),
-        measures["accuracy"],
-        measures["log_loss"],
-        scores.n_unknown if has_target else None,
-        scores.n_unlabelled if has_target else None,
-        measures["r2"],
-        measures["rmse"],
+        n_unknown_labels=scores.n_unknown if has_target else None,
+        n_unlabelled=scores.n_unlabelled if has_target else None,
+        n_training_rows=None,
         is_risk=is_risk,
+        **scores.measures(),
     )
 
 
@@ -536,12 +536,10 @@ class Model:
         """
         from srs_ooc.ingestion.formats.in_memory import frame_library
 
-        panels: Panels
         if isinstance(data, Path):
-            panels = CsvPanels(data, self.splits)
+            panels: Panels = CsvPanels(data, self.splits)
         elif isinstance(data, Store):
-            as_codes = data.fingerprint == self.store
-            panels = StorePanels(data, self.splits, as_codes=as_codes)
+            panels = StorePanels(data, self.splits, as_codes=data.fingerprint == self.store)
         else:
             is_frame, shape = frame_library(data), getattr(data, "shape", None)
             if not (is_frame and by_name) and (shape is None or shape[1:] != (self.n_features,)):

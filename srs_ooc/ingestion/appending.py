@@ -413,6 +413,8 @@ def _join_rows(
     reading = TableReading(both, table, plain, side, work, dict)
     reading.fits_float32 = bool(both.narrow)  # or cells of rows that are left out may have decided
     reading.amend = both.amend
+    reading.feature_columns = old.manifest.feature_columns
+    reading.feature_cells = old.feature_cells
     made = ingest_reading(reading, work)
     if both.n_outside.any():
         n_cells, n_features = int(both.n_outside.sum()), int(np.count_nonzero(both.n_outside))

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,8 +70,7 @@ class TableReader:
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the row's
-        only text column; held in memory.
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the row's id; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int
@@ -164,16 +163,15 @@ class TableReader:
         n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
         panel = anonymous_array((n_features, n_rows))
         self.set_panel(panel)
-        for n_fed in fed(stream, self):
+        for n_fed in fed(stream, self, most_nbytes=most_nbytes):
             self.take_texts(ROW_ID)
             take(self.take_texts(TARGET))
             self.take_lines()
             if self.panel_is_full:
                 self.set_panel(panel)
             n_body += n_fed
-            if n_body >= most_nbytes:
-                return self.native.texts_nbytes * 5 // 4
-        return self.native.texts_nbytes
+        nbytes: int = self.native.texts_nbytes
+        return nbytes * 5 // 4 if n_body >= most_nbytes else nbytes
 
     @property
     def panel_is_full(self) -> bool:
@@ -319,7 +317,9 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
-_LIKE_MISSING = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?")
+_LIKE_MISSING = re.compile(
+    r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?"
+)
 
 
 def raise_fault(
@@ -436,13 +436,14 @@ class CsvStream:
         *,
         row_names: bool = False,
     ) -> None:
-        self.source, self.form, self.n_fields = source, form, 0
+        self.source, self.n_fields = source, 0
         self._take_names = take_names
         self._rewind()
+        self.form = form_of(self.pieces, form)
         if row_names:
             take_names(texts_of([ROW_NAMES]))
         self._read_header()
-        if not form.header:
+        if not self.form.header:
             self._rewind()
             self.place = (1 + source.head[1], False)
             for block in bounded(f"f{i}" for i in range(self.n_fields)):
@@ -498,8 +499,27 @@ class CsvStream:
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from, for the manifest, once all of it is read."""
-        named = {"name": self.source.name, "format": f"csv{self.pieces.suffix}"}
+        kind = "arff" if self.pieces.arff else "csv"
+        named = {"name": self.source.name, "format": f"{kind}{self.pieces.suffix}"}
         return named | {"nbytes": self.pieces.n_read, "crc32": self.pieces.crc32}
+
+
+def form_of(pieces: PieceReader, form: TextForm) -> TextForm:
+    """Return how a file is written, of which ARFF says all but further missing texts.
+
+    Raises
+    ------
+    UsageError
+        If more is said of it.
+    """
+    if pieces.arff is None:
+        return form
+    if form not in (own := TextForm("comma", missing=form.missing), replace(own, separator=None)):
+        raise UsageError(
+            f"{pieces.source}: expected no --separator, --comment, --decimal or --no-header of "
+            "ARFF, which says it itself, found one of them. Leave it out."
+        )
+    return replace(own, missing=("?", *(one for one in form.missing or () if one != "?")))
 
 
 def check_utf8(texts: Texts, what: str) -> None:
@@ -513,18 +533,23 @@ def check_utf8(texts: Texts, what: str) -> None:
         ) from None
 
 
-def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Iterator[int]:
-    """Feed all rows to a reader, until it finds a fault; yield the bytes fed after each piece.
+def fed(
+    stream: CsvStream, reader: TableReader, *, ahead: bool = False, most_nbytes: float = math.inf
+) -> Iterator[int]:
+    """Feed rows, of so many bytes or all, to a reader, until it finds a fault.
+
+    Yields the bytes fed after each piece.
 
     Who asks for the next piece must have taken the texts before, and must set the next panel
     where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
+    n_fed = 0
     for data, first in read_ahead(stream.body(), _N_AHEAD) if ahead else stream.body():
         start = first
         while True:
             stop = reader.feed(data, start)
             yield stop - start
-            if reader.native.problem is not None:
+            if reader.native.problem is not None or (n_fed := n_fed + stop - start) >= most_nbytes:
                 return
             start = stop
             if start >= len(data):
@@ -606,11 +631,13 @@ def has_row_names(
     Raises
     ------
     InputError
-        If the last field of the first rows is empty, which a separator at their ends explains too.
+        If the last field of the first rows is empty, which a separator at their ends explains too,
+        or the first name is empty, as over row names: then a name is lost.
     """
     if not form.header:
         return False
-    stream = CsvStream(source, form)
+    first = list[bytes]()
+    stream = CsvStream(source, form, take_names=lambda some: first.extend([*some][: not first]))
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
@@ -620,10 +647,11 @@ def has_row_names(
         return False
     stream, reader = _skim(source, form, n_found, -1, row_names=True)
     any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
-    if not any(reader.take_texts(TARGET)):
+    if first == [b""] or not any(reader.take_texts(TARGET)):
+        which = "the first name" if first == [b""] else "the last of them"
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_found - 1}, "
-            f"found one more, the last of them empty. Remove the "
+            f"found one more, {which} empty. Remove the "
             f"{name_of(stream.separator)} at the ends of the lines; or, if the first "
             "column holds row ids, name it in the header."
         )
@@ -635,11 +663,9 @@ def has_index(source: SourceFile, form: TextForm, header: TextSpool) -> bool:
     if not _NO_NAME.fullmatch(header.get(0).decode()):
         return False
     stream, reader = _skim(source, form, len(header), 0)
-    cells, n_body = list[bytes](), 0
-    for n_fed in fed(stream, reader):
+    cells = list[bytes]()
+    for _ in fed(stream, reader, most_nbytes=SAMPLED_NBYTES):
         cells.extend(reader.take_texts(TARGET))
-        if (n_body := n_body + n_fed) >= SAMPLED_NBYTES:
-            break
     numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
     places = range(len(cells))
     return None in numbers or numbers in ([*places], [place + 1 for place in places])
@@ -651,11 +677,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
     The bytes are exact where the file is not compressed.
     """
     stream, reader = _skim(source, form, n_columns, None)
-    n_body = 0
-    for n_fed in fed(stream, reader):
-        n_body += n_fed
-        if n_body >= SAMPLED_NBYTES:
-            break
+    n_body = sum(fed(stream, reader, most_nbytes=SAMPLED_NBYTES))
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
     if not (n_cells := reader.native.n_rows * n_columns + reader.native.column):
@@ -671,6 +693,7 @@ def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
     """
     pieces = PieceReader(source)
     factor = {"": 1, ".gz": 1032}.get(pieces.suffix)
+    n_columns = min(n_columns, 3) if pieces.arff else n_columns  # {} and the end of a sparse row
     return None if factor is None else pieces.nbytes * factor // n_columns + 1
 
 

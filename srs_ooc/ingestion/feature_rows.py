@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Ints32
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Ints32
 from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
-from srs_ooc.ingestion.formats.genotypes import TRAW, in_role
+from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, VARIANT, in_role
 from srs_ooc.ingestion.formats.in_memory import read_lines
-from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, SideColumns, row_cells_of
-from srs_ooc.ingestion.reading import TableReading, WorkFolder
-from srs_ooc.ingestion.rows import shown
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns, row_cells_of
+from srs_ooc.ingestion.reading import TableReading, TextReading, WorkFolder
+from srs_ooc.ingestion.rows import RowColumns, shown
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
     TextSpool,
@@ -41,14 +41,16 @@ from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
 
+_OF_TRAW = dict(zip(("chromosome", "cM", "position", *VARIANT[-2:]), (0, 2, 3, 4, 5), strict=True))
 
-def is_traw(path: Path) -> bool:
-    """Tell whether a file begins as a ``.traw`` of PLINK."""
+
+def begins_as(names: list[str], path: Path) -> bool:
+    """Tell whether a file is a text whose columns have such names of PLINK at first."""
     from srs_ooc.ingestion.formats.files import opener_of
 
     is_text = path.is_file() and opener_of(path) is None
     start = next(PieceReader(SourceFile(path)).pieces(), b"") if is_text else b""
-    return start.startswith("\t".join(TRAW).encode())
+    return start.split(None, len(names))[: len(names)] == [one.encode() for one in names]
 
 
 def n_before(header: Iterable[str]) -> int:
@@ -56,11 +58,12 @@ def n_before(header: Iterable[str]) -> int:
     return len(TRAW) if list(islice(header, len(TRAW))) == TRAW else 1
 
 
-def _slots(header: Collection[str], kept: Any = slice(None)) -> Ints32:
-    """Return where the cells of each column go: names, and samples that are kept."""
+def _slots(header: Collection[str], kept: Any = slice(None), beside: Iterable[int] = ()) -> Ints32:
+    """Return where the cells of each column go: names, samples that are kept, what is beside."""
     first, slots = n_before(header), np.full(len(header), text_tables.IGNORED, np.int32)
     slots[TRAW.index("SNP") if first > 1 else 0] = text_tables.ROW_ID
     slots[first:][kept] = np.arange(len(slots[first:][kept]))
+    slots[[*beside]] = text_tables.ROW_ID - 1 - np.arange(len([*beside]))
     return slots
 
 
@@ -85,6 +88,8 @@ class FeatureRows(Table):
         Memory that the texts of categories may take.
     kinds : mapping of bytes to int, optional
         Kinds that are forced, by the names of the features.
+    beside : mapping of str to int, optional
+        Which columns say what else of the features; of a ``.traw`` those before the samples.
 
     Attributes
     ----------
@@ -107,10 +112,14 @@ class FeatureRows(Table):
         tell: ingest_options.ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
+        beside: Mapping[str, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
-        slots = _slots(sample_ids, kept)
+        beside = beside or (_OF_TRAW if n_before(sample_ids) > 1 else {})
+        said = {name: TextSpool(scratch, f"beside-{at}") for name, at in beside.items()}
+        self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
         forced = row_cells_of(kinds or {})
+        slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
         reader = text_tables.TableReader(
             slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
         )
@@ -134,6 +143,10 @@ class FeatureRows(Table):
                 texts = reader.take_texts(text_tables.ROW_ID)
                 text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
+                for at, spool in enumerate(said.values(), 1):
+                    texts = reader.take_texts(text_tables.ROW_ID - at)
+                    text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
+                    spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
                 self._lines.append(reader.take_lines())
                 cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
@@ -178,6 +191,8 @@ class FeatureRows(Table):
         InputError
             If one holds both numbers and texts, or an infinity.
         """
+        for spool in self._said:
+            spool.append(texts_of([""] * len(names)))
         self.names.append(texts_of(names))
         self._more = np.empty((len(names), self.shape[0]))
         is_text = []
@@ -281,13 +296,11 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     return [*options.columns(), *(("sample_features", name) for name in options.sample_features)]
 
 
-def read_samples(
-    options: IngestOptions, ids: list[str], expected: str, mark: str = ":"
-) -> dict[str, Sample]:
+def read_samples(options: IngestOptions, ids: list[str], expected: str) -> dict[str, Sample]:
     """Return by id, in the order of the sample tables, the lines of each sample and its cells.
 
     ``expected`` says which ``ids`` are looked up. Where an id is PLINK's IID, it may also be looked
-    up as FID (0 where there is none), ``mark``, IID.
+    up as FID (0 where there is none), ``:`` or ``_``, IID.
 
     Raises
     ------
@@ -297,8 +310,9 @@ def read_samples(
     known: dict[str, Sample] = {}
     here, gone = set(ids), next(iter(options.text.missing or ("",)))
     for table, line, family, iid, *cells in _samples(options):
-        whole = iid if family is None else f"{family or 0}{mark}{iid}"
-        sample = iid if whole not in here and (iid in here or not family) else whole
+        both = (f"{family or 0}{mark}{iid}" for mark in ":_" if family is not None)
+        alone = iid if iid in here or not family else f"{family}:{iid}"
+        sample = next((one for one in both if one in here), alone)
         lines, others = known.get(sample, ((0,) * len(options.samples), (gone,) * len(cells)))
         if lines[table]:
             raise InputError(
@@ -334,6 +348,9 @@ def _sample_table(options: IngestOptions, table: int) -> tuple[Any, list[str], b
     mark = form.separator_of(next(PieceReader(source).pieces(), b"").decode(errors="replace"))
     rows = csv.reader(lines(), delimiter=mark)
     header = [name.strip(" \t") for name in next(filter(None, rows), [])]
+    below = next(islice(filter(None, csv.reader(lines(), delimiter=mark)), 1, None), header)
+    if len(below) == len(header) + 1 and below[-1].strip():
+        header.insert(0, "")  # as R writes names of rows
     split = ((number, line.split()) for number, line in enumerate(lines(), 1) if line.strip())
     number, own = next(split, (1, list[str]()))
     asked = {found[1] for _, name in asked_of(options) if (found := _BY_PLACE.match(name))}
@@ -401,10 +418,11 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
 
 def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    rest = ""
+    decoder, reader, rest = codecs.getincrementaldecoder("utf-8")(), PieceReader(source), ""
+    if reader.arff is not None:
+        raise InputError(f"{source}: expected CSV, found ARFF. Write the table as CSV.")
     try:
-        for piece in chain(PieceReader(source).pieces(), [b""]):
+        for piece in chain(reader.pieces(), [b""]):
             *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > LONGEST_LINE:
                 raise InputError(
@@ -550,7 +568,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     memory.check(source)
     ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids, of_plink = list(header)[n_before(header) :], n_before(header) > 1
-    known = read_samples(options, ids, f"{source}: expected sample ids", "_" if of_plink else ":")
+    known = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
@@ -597,3 +615,48 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return stream.origin() | ({"plink": True} if of_plink else {})
 
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)
+
+
+# A ``.raw`` of PLINK, a sample a row, and sample tables.
+
+
+class RawReading(TextReading):
+    """One reading of a ``.raw``, whose rows are joined with sample tables by id.
+
+    Columns that these lack may be of the file.
+
+    Raises
+    ------
+    UsageError
+        If options are given that leave no room for these.
+    """
+
+    def __init__(self, source: SourceFile, options: IngestOptions, work: WorkFolder) -> None:
+        if options.row_ids or options.aggregate:
+            raise UsageError(
+                f"{source}: expected no --row-ids or --aggregate beside --samples, which is joined "
+                "by the file's own row ids. Leave the option out."
+            )
+        in_table = sample_columns(options)
+        self._asked = options.without_columns([one for one in RAW if one not in in_table])
+        self._samples = samples_lease(self._asked, 0, 0)
+        super().__init__(source, options.without_columns(in_table), work)
+        beside = {what: [(name, ())] for what, name in asked_of(self._asked)}
+        self.side = SideColumns(columns=beside)
+
+    def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
+        memory = super()._memory(n_columns, n_rows)
+        lease = replace(self._samples, n_bytes=self._samples.n_bytes + 180 * n_rows)
+        return replace(memory, held=(*memory.held, lease))
+
+    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
+        """Read all rows, and then the sample tables."""
+        super().read_rows(roles, forced, rows)
+        (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
+        ids = list(own)
+        known = read_samples(self._asked, ids, f"{self.source}: expected row ids")
+        self.side.inferred.update(unmatched(self._asked, known, ids))
+        for place, role in enumerate(asked_of(self._asked)):
+            cells = [known[one][1][place] if one in known else gone for one in ids]
+            cells = in_role(self._asked, role, cells, ids, self.side.inferred)
+            rows.open(*role).append(texts_of(cells))

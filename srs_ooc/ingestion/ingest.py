@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,16 @@ from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.options import path_given, place_given, python_spelling, spelled
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
-from srs_ooc.base.urls import Place
+from srs_ooc.base.urls import Place, Url
+from srs_ooc.ingestion.formats.files import format_of, opener_of
 from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, SideColumns, options_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import texts_of
+from srs_ooc.ingestion.scratch import is_store, texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
+from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import Manifest
@@ -308,6 +310,27 @@ def make_store(
     return ingest_pieces(tables, path, options, progress, workers=workers)
 
 
+@contextlib.contextmanager
+def as_predicted(data: Place, memory_nbytes: int, row_ids: str | None = None) -> Iterator[Place]:
+    """Yield a table as it is predicted: a store, or a text; of any other file a store of it.
+
+    That has no target, lies in a folder for temporary files, and is gone after the block. Errors as
+    of :func:`ingest_table`.
+    """
+    if (
+        isinstance(data, Url)
+        or not (file := place_in(data)[0]).exists()
+        or (file.is_dir() and (is_store(file) or format_of(file) is None))
+        or opener_of(data) is None
+    ):
+        yield data
+    else:
+        options = IngestOptions(no_target=True, row_ids=row_ids, memory_mb=memory_nbytes / MB)
+        with tempfile.TemporaryDirectory(prefix="srs-ooc-") as folder:
+            ingest_table(data, made := Path(folder) / file.name, options)
+            yield made
+
+
 def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     """Add targets and covariates of a sample table to a store, or replace those added before.
 
@@ -350,8 +373,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
     ids = list(store.row_ids)
-    mark = "_" if "features as rows" in str(store.manifest.source.get("format")) else ":"
-    known = tables.read_samples(options, ids, f"{store.place}: expected row ids", mark)
+    known = tables.read_samples(options, ids, f"{store.place}: expected row ids")
     gone = (), [next(iter(options.text.missing or ("",)))] * len(asked)
     inferred, of_plink = tables.unmatched(options, known, ids), is_plink(store.manifest.source)
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():

@@ -5,7 +5,7 @@ order.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,13 +16,13 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from srs_ooc.base.arrays import Bools, Bytes, Indices, Integers, Reals
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
+from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
-from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, cells_of_raw, in_role
+from srs_ooc.ingestion.formats.genotypes import RAW, STATUS, TRAW, cells_of_raw, in_role
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
@@ -92,6 +92,8 @@ class Reading(Protocol):
         The file of genotypes, where the table is one.
     values_codec : {'lz4', 'zstd'}
         How its values are compressed.
+    feature_columns, feature_cells : tuple of str, callable
+        Names of what a file says of its columns besides; yields what that is, of each column.
     """
 
     source: object
@@ -100,6 +102,8 @@ class Reading(Protocol):
     annotations: Collection[str] = ()
     genotypes: BedFile | None = None
     values_codec: str = "lz4"
+    feature_columns: tuple[str, ...] = ()
+    feature_cells: Callable[[], Iterable[Iterable[Any]]] = tuple
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of all columns; return what was inferred of them, for the manifest."""
@@ -168,14 +172,22 @@ class TextReading(Reading):
         self.source, self.options, self.side = source, options, SideColumns()
         self._work = work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
+        self._declared_nbytes = 0
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns."""
-        self._header, text, inferred = header, self.options.text, {}
+        self._header, inferred, pieces = header, {}, PieceReader(self.source)
+        text = text_tables.form_of(pieces, self.options.text)
+        self.options = replace(self.options, text=text)
         self._look_at(1)
         has_names = text_tables.has_row_names(self.source, text, self._look_at)
         self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
         self._stream = self._open(self.source, take_names=header.append)
+        self._declared = np.broadcast_to(np.uint8(text_tables.UNKNOWN), self._stream.n_fields)
+        if (known := self._stream.pieces.arff) is not None:
+            self._declared = np.frombuffer(known.kinds, np.uint8)
+            self._declared_nbytes = known.held_nbytes
+            self._look_at(len(known.kinds))
         if has_names:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
@@ -199,7 +211,8 @@ class TextReading(Reading):
         if self._is_raw:
             ids, own, what = "IID", RAW, "'IID' of the file"
             inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
-            if options.target is None and not options.no_target and "PHENOTYPE" not in named:
+            is_given = options.target or options.no_target or "target" in self.side.columns
+            if not is_given and "PHENOTYPE" not in named:
                 options = replace(options, target="PHENOTYPE")
                 inferred["target"] = "'PHENOTYPE' of the file"
         elif first in named or not text_tables.has_index(self.source, options.text, self._header):
@@ -219,14 +232,23 @@ class TextReading(Reading):
 
     def _look_at(self, n_columns: int) -> None:
         """Refuse a cap before a look at many columns, or before much is decompressed."""
-        nbytes = ingest_memory.COLUMN_NBYTES * n_columns, PieceReader(self.source).decoder_nbytes
-        if max(nbytes) > ingest_memory.LOOK_NBYTES:
-            self._memory(n_columns).check(self.source)
+        memory, nbytes = self._memory(n_columns), ingest_memory.COLUMN_NBYTES * n_columns
+        if nbytes + total_nbytes(memory.held) > ingest_memory.LOOK_NBYTES:
+            memory.check(self.source)
 
     def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
-        decoding = N_DECODERS * PieceReader(self.source).decoder_nbytes
-        held = (Lease(f"decompressing {self.source}", decoding),) if decoding else ()
-        return self.options.memory(n_columns, n_rows, held)
+        pieces = PieceReader(self.source)
+        held, decoding = list[Lease](), N_DECODERS * pieces.decoder_nbytes
+        if decoding:
+            held.append(Lease(f"decompressing {self.source}", decoding))
+        if pieces.arff is not None:
+            nbytes = (
+                arff.ROW_NBYTES
+                + arff.COLUMN_NBYTES * n_columns
+                + N_DECODERS * self._declared_nbytes
+            )
+            held.append(Lease("rows of ARFF, and what it declares", nbytes))
+        return self.options.memory(n_columns, n_rows, tuple(held))
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
@@ -239,6 +261,7 @@ class TextReading(Reading):
             self.source, self.options.text, roles.n_columns, roles.target
         )
         has_missing |= self.options.drops_more or self._is_raw
+        memory = replace(self._memory(roles.n_columns, n_rows), texts_nbytes=texts_nbytes)
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
     def look(self, roles: Roles, n_rows: int, text_nbytes: int) -> Iterator[str]:
@@ -252,21 +275,31 @@ class TextReading(Reading):
         rows, source = RowColumns(self._work.scratch), self.source
         if text_nbytes > WHOLE_NBYTES:
             source = part_of(source, text_nbytes, n_rows, self._work.scratch)
-        take = rows.open("target", self._header.get(roles.target or 0).decode()).append
-        self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=take)
+        spool = self._opened(rows, "target", roles.target or 0)
+        self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=spool.append)
         yield f"looked at: {source}"
         if roles.target is not None:
             form = self.options.text
             if self._is_raw:
                 form = replace(form, missing=(*(form.missing or ("", "NA")), "-9"))
+            self._name_status([spool], form)
             yield f"kind of target: {rows.look(str(self.source), replace(self.options, text=form))}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
 
+    def _cells(self, forced: Bytes) -> Bytes:
+        """Return what cells of each column are: as is forced, or else as the file declares."""
+        cells = ingest_options.cells_of(forced)
+        return np.where(cells == text_tables.UNKNOWN, self._declared, cells)
+
+    def _opened(self, rows: RowColumns, what: str, column: int) -> TextSpool:
+        is_declared = self._declared[column] == text_tables.CATEGORIES
+        return rows.open(what, self._header.get(column).decode(), [] if is_declared else None)
+
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        cells = ingest_options.cells_of(self.options.kinds.settle(self.source, self._header))
+        cells = self._cells(self.options.kinds.settle(self.source, self._header))
         slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -298,7 +331,7 @@ class TextReading(Reading):
         reader = text_tables.TableReader(
             slots,
             stream,
-            kinds=ingest_options.cells_of(forced),
+            kinds=self._cells(forced),
             max_category_nbytes=memory.category_nbytes,
             staged_rows=memory.staged_rows,
         )
@@ -310,8 +343,7 @@ class TextReading(Reading):
             spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
-        with_families = TextSpool(self._work.scratch, "families", "IID")
-        take, own_ids = self._row_taker(roles, rows, int(slots[0]), with_families)
+        take = self._row_taker(roles, rows, int(slots[0]))
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
@@ -322,46 +354,64 @@ class TextReading(Reading):
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
-        if own_ids is not None and own_ids.duplicates(1):
-            vars(own_ids).update(vars(with_families))
+        for ids in self._own_ids:
+            if ids.duplicates(1):
+                self._rewrite(ids, map(":".join, zip(self._families, ids, strict=True)))
+        self._name_status(self._spools, self.options.text)
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
+        forced = np.where(self._cells(forced) == text_tables.CATEGORIES, CATEGORICAL, forced)
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
 
-    def _row_taker(
-        self, roles: Roles, rows: RowColumns, first_slot: int, with_families: TextSpool
-    ) -> tuple[Callable[[text_tables.TableReader], None], TextSpool | None]:
-        """Return what takes the texts of the rows read, and where IIDs of PLINK go."""
-        spools = [
-            (slot, what, rows.open(what, self._header.get(column).decode()))
-            for what, column, slot in roles.texts()
-        ]
+    def _name_status(self, spools: list[TextSpool], form: text_tables.TextForm) -> None:
+        """Name cases and controls where a phenotype of PLINK is nothing else, as in a ``.fam``."""
+        for spool in (one for one in spools if self._is_raw and one.label == "PHENOTYPE"):
+            if all(cell in STATUS or form.is_missing(cell.encode()) for cell in spool):
+                self._rewrite(spool, (STATUS.get(cell, cell) for cell in spool))
 
-        iids = (one for _, what, one in spools if (what, one.label) == ("row_ids", "IID"))
-        own_ids = next(iids, None) if self._is_raw else None
-        slots = {slot for slot, *_ in spools}.union([first_slot] * self._is_raw)
+    def _rewrite(self, spool: TextSpool, texts: Iterable[str]) -> None:
+        """Put other texts in place of those of a column."""
+        new = TextSpool(self._work.scratch, f"new-{id(spool)}", spool.label)
+        for block in in_memory.item_blocks(texts):
+            new.append(texts_of(block))
+        vars(spool).update(vars(new))
+
+    def _row_taker(
+        self, roles: Roles, rows: RowColumns, first_slot: int
+    ) -> Callable[[text_tables.TableReader], None]:
+        """Return what takes the texts of the rows read."""
+        spools = [
+            (slot, what, self._opened(rows, what, column)) for what, column, slot in roles.texts()
+        ]
+        self._spools = [spool for _, _, spool in spools]
+        own = ("row_ids", "IID") if self._is_raw else None
+        self._own_ids = [one for _, what, one in spools if (what, one.label) == own]
+        self._families = TextSpool(self._work.scratch, "families", "of each row")
+        spools += [(first_slot, "row_ids", self._families)] * self._is_raw
+        slots = {slot for slot, *_ in spools}
         raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
+        form, declared = self.options.text, [self._declared[one] for _, one, _ in roles.texts()]
 
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             taken = {slot: reader.take_texts(slot) for slot in slots}
-            for slot, what, spool in spools:
+            for (slot, what, spool), kind in zip(spools, declared, strict=True):
                 texts = taken[slot]
+                for row, text in enumerate(texts if kind == text_tables.ONLY_NUMBERS else ()):
+                    if not form.is_missing(text) and form.number(text) is None:
+                        column = f"{self.where(len(spool) + row)}: column {spool.label!r}"
+                        raise InputError(text_tables.explain("not_a_number", text, column, form))
                 if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
                     role, cells = (what, spool.label), cells_of_raw(spool.label, texts, raw.text)
-                    if spool is own_ids:
-                        text_tables.check_utf8(taken[first_slot], f"{self.source}: the families")
-                        pairs = zip(map(bytes.decode, taken[first_slot]), cells, strict=True)
-                        with_families.append(texts_of(map(":".join, pairs)))
                     texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
-        return take, own_ids
+        return take
 
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
@@ -433,6 +483,8 @@ class TableReading(Reading):
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
         self.values_codec = "lz4" if table.values_nbytes is None else "zstd"
+        self.feature_columns = tuple(beside := table.feature_columns)
+        self.feature_cells = lambda: zip(*beside.values(), strict=True)
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)

@@ -97,7 +97,8 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
     yield from _of_rows(store)
     names = store.names.between(0, min(MOST_LOOKED_AT, store.n_features))
     steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
-    if steps.min(initial=0) < 0 < steps.max(initial=0):  # wavelengths and places are in order
+    is_plain = re.fullmatch(r"csv(\.\w+)?", str(store.manifest.source.get("format", "csv")))
+    if is_plain and steps.min(initial=0) < 0 < steps.max(initial=0):  # wavelengths are in order
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
         yield from _texts(store, said)
@@ -107,7 +108,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
 def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
     """Say that some labels stand for missing values, and what to do with such a table then."""
     kind = str(store.manifest.source.get("format", "csv"))
-    if kind.startswith("csv"):
+    if kind.startswith(("csv", "arff")):
         return said_of_missing(labels, known)
     numbers = [number for one in labels if (number := parse_decimal(one.encode())) is not None]
     in_pandas = f"`frame.replace({[*numbers, *labels]}, float('nan'))` in pandas"

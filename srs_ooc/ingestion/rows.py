@@ -5,7 +5,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts, text_cost
 from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
@@ -77,6 +77,10 @@ class TableFacts:
         (n_rows,), and ``covariates`` (float64), one after another, as far as given.
     levels : tuple of tuple of str
         Of each covariate the texts of its categories; none of numbers.
+    feature_columns : tuple of str
+        Names of what the source says of its features besides.
+    feature_cells : iterable of iterables
+        What that is, of each feature.
     """
 
     target_name: str
@@ -89,6 +93,8 @@ class TableFacts:
     row_ids: TextBlocks | None = None
     arrays: Mapping[str, Codes] = field(default_factory=dict)
     levels: tuple[tuple[str, ...], ...] = ()
+    feature_columns: tuple[str, ...] = ()
+    feature_cells: Iterable[Iterable[Any]] = ()
 
 
 class KeptRows:
@@ -178,7 +184,7 @@ class GroupedRows(KeptRows):
         return np.where(n_known > 0, sums / parts, math.nan)
 
 
-def combined_codes(parts: list[tuple[Codes, int]], out: Path, what: str) -> Codes:
+def combined_codes(parts: list[Codes], out: Path, what: str) -> Codes:
     """Return codes of the tuples of several codes, in order of first appearance.
 
     Raises
@@ -187,22 +193,18 @@ def combined_codes(parts: list[tuple[Codes, int]], out: Path, what: str) -> Code
         If there are more than :data:`MOST_TUPLES`; ``what`` says of what.
     """
     if len(parts) == 1:
-        return parts[0][0]
-    known: dict[int, int] = {}
-    codes = ScratchArray(out, np.int32)
-    for blocks in zip(*(blocks_of(array) for array, _ in parts), strict=True):
-        key = np.zeros(len(blocks[0]), np.int64)
-        for block, (_, n_codes) in zip(blocks, parts, strict=True):
-            key = key * n_codes + block
-        distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        for i in np.argsort(first).tolist():
-            known.setdefault(int(distinct[i]), len(known))
-        if len(known) > MOST_TUPLES:
+        return parts[0]
+    size = 4 * len(parts)
+    coder, codes = TextCoder((MOST_TUPLES + 1) * text_cost(size)), ScratchArray(out, np.int32)
+    for blocks in zip(*map(blocks_of, parts), strict=True):
+        rows = np.ascontiguousarray(np.transpose(blocks), np.int32)  # each as a text of its bytes
+        ends = size * np.arange(1, len(rows) + 1, dtype=np.uint64)
+        codes.append(numbers := coder.code(rows.tobytes(), ends))
+        if len(coder) > MOST_TUPLES or len(numbers) < len(rows):
             raise InputError(
                 f"{what}: expected columns that combine to at most {MOST_TUPLES} different tuples, "
                 f"found more. Name fewer columns."
             )
-        codes.append(np.array([known[k] for k in distinct.tolist()], np.int32)[inverse])
     return codes
 
 
@@ -418,7 +420,7 @@ class RowColumns:
         for what in ("strata", "groups"):
             if what in columns and not (what == "groups" and options.aggregate):
                 coded = (self._codes(what, i, column) for i, column in enumerate(columns[what]))
-                parts = [(codes, len(texts)) for codes, texts in coded]
+                parts = [codes for codes, _ in coded]
                 out = self._scratch / f"{what}.codes"
                 arrays[what] = combined_codes(parts, out, f"--{what}")
         if "covariates" in columns:

@@ -164,12 +164,7 @@ class TextSpool:
         """
         hashes = self._hashes[:]
         hashes.sort()
-        repeated = [
-            hashes[start + 1 : stop + 1][hashes[start + 1 : stop + 1] == hashes[start:stop]][:1000]
-            for start in range(0, len(hashes) - 1, BLOCK)
-            for stop in [min(start + BLOCK, len(hashes) - 1)]
-        ]
-        suspects = np.unique(np.concatenate(repeated))[:1000] if repeated else hashes[:0]
+        suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]][:100_000])[:1000]
         del hashes
         pairs: list[tuple[int, int]] = []
         first: dict[bytes, int] = {}
@@ -411,6 +406,11 @@ def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
         )
 
 
+def is_store(path: Path) -> bool:
+    """Whether there is a folder with the files of a store."""
+    return (path / "zarr.json").is_file() and ((path / "codes").is_dir() or bed.is_there(path))
+
+
 def check_replaceable(path: Path) -> None:
     """Refuse to replace what is no store.
 
@@ -419,8 +419,7 @@ def check_replaceable(path: Path) -> None:
     StoreError
         If there is something at ``path`` that is not a folder with the files of a store.
     """
-    is_store = (path / "zarr.json").is_file() and ((path / "codes").is_dir() or bed.is_there(path))
-    if path.is_symlink() or (path.exists() and not is_store):
+    if path.is_symlink() or (path.exists() and not is_store(path)):
         found = "a link" if path.is_symlink() else "something else"
         raise StoreError(
             f"{path}: expected a store to overwrite, found {found}. Choose another path, or remove "

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
+from itertools import chain, repeat, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +29,10 @@ from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.feature_rows import sample_columns
 from srs_ooc.ingestion.formats import split_texts
+from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
@@ -133,12 +136,15 @@ class Merging:
         self._ends = np.cumsum([store.n_features for store in stores])
         n_features = int(self._ends[-1]) if chosen is None else len(chosen)
         dtypes = {store.manifest.values_dtype for store in stores}
+        columns = dict.fromkeys(chain(*(store.manifest.feature_columns for store in stores)))
         values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
         self.whole = replace(
             one,
             n_features=n_features,
             values_dtype=values_dtype,
-            format=format_of(one.row_columns),  # codes of its own, whatever those are linked to
+            # codes of its own, whatever those are linked to
+            format=format_of(one.row_columns, 0, columns),
+            feature_columns=tuple(columns),
             n_linked_rows=0,
             order_key=ingest_options.ORDER_KEY,
         )
@@ -180,16 +186,17 @@ class Merging:
             name: [store.values(name).columns for store in self._stores]
             for name in self.whole.float_arrays
         }
-        shape = Shape(self.n_rows, self.n_features)
+        shape, m = Shape(self.n_rows, self.n_features), self.whole
         if self._packs:
             writer = BedWriter(new, shape, all_numbers(self), None, None)
             writer.write(self, self._batch, 1, lambda _, *done: progress("merging", *done))
-            form = format_of(self.whole.row_columns, writer.n_linked_rows)
+            form = format_of(m.row_columns, writer.n_linked_rows, m.feature_columns)
             found = writer.close() | {"format": form}
         else:
             self._write_columns(new, progress)
             found = write_facts(new, *map(self._by_feature, FACTS))
-        write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
+        ids = text_blocks(self._stores[0].row_ids)
+        write_texts(new, shape, names, ids, self._positions, m.feature_columns and self._cells())
         if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
         for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
@@ -284,6 +291,17 @@ class Merging:
                 out[first : first + n][places] = arrays[piece][stored]
         return out
 
+    def _cells(self) -> Iterator[list[str]]:
+        """Yield what is known of each feature of the whole, in the order of the source."""
+        order, places = np.argsort(self._positions), None
+        for store in self._stores:
+            if self._chosen is not None:
+                places = store.positions_of(self._chosen[order]).tolist()
+            own, cells = store.manifest.feature_columns, store.feature_cells(places)
+            for some in cells if own else repeat((), store.n_features):
+                said = dict(zip(own, some, strict=True))
+                yield [said.get(name, "") for name in self.whole.feature_columns]
+
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
         found = [store.categories() for store in self._stores]
@@ -361,6 +379,7 @@ def _pieces(
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+                    settled = replace(settled, samples=tuple(map(Path.absolute, options.samples)))
                     made = folder.absolute() / f"{number:06}.zarr"
                     pieces.append((table.absolute(), made, settled))
                     sizes.append(roles.n_features)
@@ -407,11 +426,14 @@ def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> N
 
 
 def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
-    """Return options without the columns that a piece has not."""
+    """Return options without the columns that neither a piece nor a table of samples has."""
+    if options.samples and opener_of(table) is None:
+        return options  # a line is a feature: it has no columns
     named, kinds = {name for _, name in options.columns()} | _chosen(options), options.kinds.given
     bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds(), no_target=True)
+    bare = replace(bare, samples=(), text=TextForm() if options.samples else options.text)
     with _read(table, replace(bare, censored=False), folder) as (header, reading):
-        beside = reading.annotations
+        beside = {*reading.annotations, *(sample_columns(options) if options.samples else ())}
         absent = {name for name in named if name not in beside and header.find(name) is None}
     own, several = options.without_columns(absent), (options.strata, options.covariates)
     if options.censored and None in (own.target, own.event):  # a column without the other
@@ -541,9 +563,7 @@ def ingest_pieces(
 _ALONE = {
     "aggregate": "Leave it out.",
     "link": "Leave the option out.",
-    "samples": "Columns of the rows may stand in the first piece; where each line is a feature, "
-    "join them under one header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc "
-    "ingest - STORE",
+    "sample_features": "Leave it out.",
     "kinds": "Name kinds by --kind NAME=KIND, or give one table.",
 }
 """Options that go with one table, and what to do where there are pieces."""
@@ -617,8 +637,8 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
     files_of = [(table, place_in(table)[0]) for table in tables]
     for table in tables:
         stem = table.absolute()
-        beside = (stem.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam"))
-        files_of += [(path, path) for path in beside if path.is_file()]
+        beside = (stem.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam", ".sample"))
+        files_of += [(path, path) for path in (*beside, *options.samples) if path.is_file()]
     stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     plain = repr(replace(options, overwrite=False, threads=None, memory_mb=0))

@@ -21,7 +21,8 @@ import numpy as np
 from srs_ooc.base.arrays import Bytes
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.ingestion.formats import FORMATS
+from srs_ooc.ingestion.arff import Arff
+from srs_ooc.ingestion.formats import FORMATS, PACKED, TEXT
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
@@ -266,7 +267,8 @@ def part_of(source: SourceFile, text_nbytes: int, n_rows: int, scratch: Path) ->
     Where it is compressed, or rows are long, that is the file, to be read so far.
     """
     copy, size = scratch / "part", f"of {describe_nbytes(text_nbytes)}"
-    if PieceReader(source).suffix or text_nbytes > MB * n_rows:
+    pieces = PieceReader(source)
+    if pieces.suffix or pieces.arff or text_nbytes > MB * n_rows:
         return SourceFile(source.path, f"{source}, first {describe_nbytes(WHOLE_NBYTES)} {size}")
     with copy.open("wb") as file:
         _whole_lines(np.fromfile(source.path, np.uint8, _END_NBYTES)).tofile(file)
@@ -309,6 +311,8 @@ class PieceReader:
         How the file is compressed, as the end of a format's name: ``.gz``, or nothing.
     decoder_nbytes : int
         Memory that decompressing will take.
+    arff : Arff or None
+        What turns the text into CSV, if it is ARFF.
 
     Raises
     ------
@@ -334,8 +338,10 @@ class PieceReader:
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
         text = beginnings_of(source.path)[-1]
-        for one in FORMATS:
-            if (one.magic or not one.reader) and one.fits(source.path, start, lambda: text):
+        fitting = [one for one in FORMATS if one.fits(source.path, start, lambda: text)]
+        self.arff = Arff(source) if TEXT.reader in (one.reader for one in fitting) else None
+        for one in fitting:
+            if one.magic or not one.reader:
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
                     f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"
@@ -356,7 +362,8 @@ class PieceReader:
             If the text does not end as the source says.
         """
         mark, (left, _), end = codecs.BOM_UTF8, self.source.head, b""
-        for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
+        texts = self._raw() if self._decoder is None else self._decoded(*self._decoder)
+        for text in texts if self.arff is None else self.arff.text(texts):
             self.n_text += len(text)
             rest = text.removeprefix(mark)
             if left < len(rest):
@@ -389,9 +396,8 @@ class PieceReader:
         except InputError:
             raise
         except Exception as error:  # each decoder has an error of its own
-            names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
             raise InputError(
-                f"{self.source}: expected {names[kind]}-compressed text, found damage after "
+                f"{self.source}: expected {PACKED[kind]}-compressed text, found damage after "
                 f"{self.n_read} bytes ({error}). Get the file again."
             ) from error
 

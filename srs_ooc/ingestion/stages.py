@@ -22,8 +22,8 @@ from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
-from srs_ooc.ingestion.formats import Items, Names, Table
-from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
+from srs_ooc.ingestion.formats import Format, Items, Names, Table
+from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
@@ -61,11 +61,13 @@ def open_reading(
         If options of text tables are given for another.
     """
     if isinstance(table, str | Path):
-        from srs_ooc.ingestion.formats.files import remark_on
+        from srs_ooc.ingestion.formats.files import known_of
 
         path = path_given(table, "the table")
-        reading = _open_file(path, options, side, work)
-        if remark := remark_on(path):
+        file, inner = place_in(path)
+        known = known_of(file, inner)
+        reading = _open_file(path, known, options, side, work)
+        if remark := known[0].belied(file.name, known[2]):
             reading.side.inferred["named"] = remark
         return reading
     _check_takes("the table", options, ())
@@ -76,25 +78,25 @@ def open_reading(
     return TableReading(opened, "the table", options, side, work, dict)
 
 
-def _read_as(path: Path, options: IngestOptions, table: Table | None) -> str:
+def _read_as(known: Format, why: str, options: IngestOptions, table: Table | None) -> str:
     """Return what a file is taken for, and by what; no table: for text."""
-    from srs_ooc.ingestion.formats.files import known_of
-
     if table is None:
         what, names = ("feature", "column") if options.samples else ("row", "line")
         names = f"names: its first {names}" if options.text.header else "names: f0, f1, ..."
-        return f"read as: a text table, as it is nothing else; a line holds a {what}; {names}"
-    known, why, _ = known_of(*place_in(path))
+        names, by = ("names: its own", f"by its {why}") if why else (names, "as it is nothing else")
+        return f"read as: {known.name}, {by}; a line holds a {what}; {names}"
     names = "f0, f1, ..." if table.names is None else "its own"
     ids, beside = table.default_ids or "none", ", ".join([*table.annotations][:9]) or "nothing"
     said = f"{table.format}; names: {names}; row ids: {ids}; beside the rows: {beside}"
     return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
-def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
+def _open_file(
+    path: Path, known: Any, options: IngestOptions, side: SideColumns, work: WorkFolder
+) -> Reading:
     from srs_ooc.ingestion.formats.files import opener_of
 
-    if (opener := opener_of(path, options.query)) is None:
+    if (opener := opener_of(path, options.query, known)) is None:
         if side:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
@@ -104,9 +106,10 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         text = settle_source(path, work.scratch)
         if not options.samples:
             return TextReading(text, options, work)
-        from srs_ooc.ingestion.feature_rows import open_feature_rows
+        from srs_ooc.ingestion.feature_rows import RawReading, begins_as, open_feature_rows
 
-        return open_feature_rows(text, options, work)
+        is_raw = begins_as(RAW, text.path)
+        return (RawReading if is_raw else open_feature_rows)(text, options, work)
     if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
     place, inner = place_in(path)
@@ -144,7 +147,8 @@ def _with_samples(
 ) -> tuple[IngestOptions, SideColumns]:
     """Take the columns that options name from a sample table, by the row ids of the file.
 
-    Those that it lacks may be of the file.
+    These may be a column of it, such as the index that pandas saved. Columns that the sample table
+    lacks may be of the file.
 
     Raises
     ------
@@ -155,33 +159,44 @@ def _with_samples(
     """
     from srs_ooc.ingestion import feature_rows
 
-    if options.row_ids or options.sample_features:
+    own, known = options.row_ids, table.annotations
+    names = list(table.names or ()) if own and own not in known else []
+    is_own = own and (table.default_ids or own not in {*names, *known})
+    if is_own or options.sample_features:
         raise UsageError(
             f"{path}: expected no --row-ids or --sample-features beside --samples: row ids are the "
             "file's own, features too. Leave the option out."
         )
-    if (ids_name := table.default_ids) is None:
+    if (ids_name := own or table.default_ids) is None:
         raise InputError(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
     in_table = feature_rows.sample_columns(options)
-    in_file = [name for name in table.annotations if name not in in_table]
-    asked, items = options.without_columns(in_file), table.annotations[ids_name]
+    in_file = [name for name in known if name not in in_table]
+    if names:  # a column of it, which is no feature then, nor are those of the sample table
+        blocks = table.items(names.index(ids_name))
+        items: Sequence[Any] = [text_of(one) for block in blocks for one in block]
+        left_out = (*options.ignore, ids_name, *({*names} & {*in_table}))
+        options = replace(options, ignore=left_out)
+    else:
+        items = known[ids_name]
+    asked = replace(options, row_ids=None).without_columns(in_file)
     if table.held is not None:
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*table.held, lease)
         memory_of(table, options).check(path)
     ids = list(map(str, items))
-    known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
+    found = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(asked, known, ids)
+    inferred = side.inferred | feature_rows.unmatched(asked, found, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
-        cells: Any = [known[one][1][place] if one in known else None for one in ids]
+        cells: Any = [found[one][1][place] if one in found else None for one in ids]
         if is_plink({"format": table.format}):
             cells = in_role(options, (what, name), cells, ids, inferred)
         columns.setdefault(what, []).append((name, cells))
-    return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
+    options = replace(options, row_ids=None).without_columns(in_table)
+    return options, replace(side, columns=columns, inferred=inferred)
 
 
 def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
@@ -374,6 +389,8 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     inferred |= side.inferred | facts.inferred
+    said = (cells for at, cells in enumerate(reading.feature_cells()) if at not in roles.special)
+    facts = replace(facts, feature_columns=reading.feature_columns, feature_cells=said)
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,
@@ -498,21 +515,21 @@ def forecast(
             "--dry-run: expected a table by itself, found --append-rows or --append-features. "
             "Leave it out: a cap that is too small is refused before the work."
         )
-    from srs_ooc.ingestion.formats.files import opener_of, remark_on
+    from srs_ooc.ingestion.formats.files import known_of, opener_of
 
     ingest_memory.load_libraries()
-    side, unpacked, by_rows, turned = side or SideColumns(), 0, True, 0
-    text_nbytes = values_nbytes = None
+    unpacked, turned, by_rows, text_nbytes, values_nbytes = 0, 0, True, None, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
-        opener = opener_of(table, options.query)
+        known, why, packing = known_of(*place_in(table))
+        opener = opener_of(table, options.query, (known, why, packing))
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
-            yield _read_as(table, options, None)
+            yield _read_as(known, why, options, None)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(opened.close)
-            yield _read_as(table, options, opened)
+            yield _read_as(known, why, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
@@ -520,7 +537,10 @@ def forecast(
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
-                read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
+                read_names(
+                    TableReading(opened, table, options, side or SideColumns(), work, dict),
+                    work.scratch,
+                )
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
@@ -535,7 +555,7 @@ def forecast(
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    if remark := remark_on(table):
+    if remark := known.belied(place_in(table)[0].name, packing):
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"

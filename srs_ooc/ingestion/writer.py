@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -35,7 +35,9 @@ from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import (
     BOOLEAN,
     CATEGORICAL,
+    CELL_END,
     CONSTANT,
+    FEATURE_COLUMNS,
     INTEGER,
     NAMES,
     Manifest,
@@ -579,18 +581,19 @@ def write_store(
         if link is None:  # else features lie as in the file
             positions = stored_positions(shape.n_features, first_feature)
         ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-        write_texts(store, shape, names, ids, positions)
+        said = facts.feature_columns and facts.feature_cells
+        write_texts(store, shape, names, ids, positions, said)
         is_regression = target.dtype.kind == "f"
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
             store.small(name, blocks_of(array))
-    of_rows = {name: it for name, it in vars(facts).items() if name not in ("row_ids", "arrays")}
+    of_rows = {name: it for name, it in vars(facts).items() if name in Manifest.__annotations__}
     manifest = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
         task="regression" if is_regression else "classification",
         class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
-        format=format_of(facts.row_columns, work.n_linked_rows),
+        format=format_of(facts.row_columns, work.n_linked_rows, facts.feature_columns),
         code_dtype=form.code_dtype,
         values_dtype=form.values_dtype,
         checksums={},
@@ -609,8 +612,11 @@ def write_texts(
     names: writing.TextBlocks,
     row_ids: writing.TextBlocks,
     positions: Uints32,
+    feature_cells: Iterable[Iterable[Any]] = (),
 ) -> None:
     """Write names, row ids, places, and the coordinates that follow from them.
+
+    ``feature_cells``: what the source says of each feature besides, if it says anything.
 
     Raises
     ------
@@ -619,6 +625,11 @@ def write_texts(
     """
     store.small("positions", [positions])
     texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
+    if feature_cells:
+        each = (
+            ((text_of(cell) or "").replace(CELL_END, " ") for cell in of) for of in feature_cells
+        )
+        texts[FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:

@@ -73,8 +73,7 @@ class EstimatorLearner:
             ]
         self._baseline = 0.0  # the loss of no model
         for fitted, held in self._folds:
-            said = target.constant(fitted, len(held))
-            self._baseline += float(target.losses(said, held).sum())
+            self._baseline += float(target.losses(target.constant(fitted, len(held)), held).sum())
         self._baseline /= len(target.values)
 
     @cached_property
@@ -116,11 +115,10 @@ class EstimatorLearner:
         predict, rest = self._fitted(table, split.fitted, split.predicted, key)
         said = predict(rest)
         losses = self.target.losses(said, split.predicted)
-        loss = float(losses.mean()) if len(losses) > 0 else 0.0
         return Outcome(
             features,
             np.zeros(len(features), np.int64),
-            losses=np.array([loss]),
+            losses=np.array([float(losses.mean()) if len(losses) > 0 else 0.0]),
             predictions=(said - self._center)[None].astype(np.float32),
         )
 
@@ -159,17 +157,14 @@ class EstimatorLearner:
             if self._by_permutation:
                 key_of_fold = derive(derive(key, _PERMUTED), k)
                 for j, feature in enumerate(features.tolist()):
-                    order = _shuffled(len(held), derive(key_of_fold, feature))
+                    numbers = np.arange(len(held), dtype=np.uint64)
+                    hashes = derive_array(derive(key_of_fold, feature), numbers)
                     kept = rest[:, j].copy()
-                    rest[:, j] = kept[order]
+                    rest[:, j] = kept[np.argsort(hashes, kind="stable")]
                     rises[j] += float(self.target.losses(predict(rest), held).sum()) - loss
                     rest[:, j] = kept
         n_rows = len(self.target.values)
         return total / n_rows, rises / n_rows
-
-
-def _shuffled(n_rows: int, key: int) -> Indices:
-    return np.argsort(derive_array(key, np.arange(n_rows, dtype=np.uint64)), kind="stable")
 
 
 # One subspace of a model, tried in a process of its own: what it takes of memory and time.
@@ -253,8 +248,7 @@ def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Crite
     while True:
         sizes = 1 + np.arange(count) % block.n_columns
         places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
-        split = RowSplit(rows, rows[:0])
-        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
+        parts = Candidates(places, np.cumsum([0, *sizes]), (RowSplit(rows, rows[:0]),), criterion)
         started = time.monotonic()
         _fit(learner, block, parts)
         seconds = time.monotonic() - started
@@ -265,8 +259,7 @@ def _criterion_seconds(learner: EstimatorLearner, block: Block, criterion: Crite
 
 def _fit(learner: EstimatorLearner, block: Block, candidates: Candidates | None = None) -> None:
     features = np.arange(block.n_columns, dtype=np.uint32)
-    iteration = Iteration(0, Subspace(features, candidates), 1)
-    learner.fit(block, Columns(features, features), iteration)
+    learner.fit(block, Columns(features, features), Iteration(0, Subspace(features, candidates), 1))
 
 
 def _made_up_target(n_rows: int, n_classes: int) -> Target:

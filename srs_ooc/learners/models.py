@@ -335,12 +335,10 @@ class Target:
         Of equally likely classes the first is said.
         """
         known = self.values[rows]
-        if self.is_regression:
-            off = predicted[:, 0] - known
-            errors: Floats = np.nan_to_num(off * off, nan=np.inf)
-        else:
-            errors = (predicted.argmax(1) != known).astype(np.float64)
-        return errors
+        if not self.is_regression:
+            return np.asarray(predicted.argmax(1) != known, np.float64)
+        off = predicted[:, 0] - known
+        return np.nan_to_num(off * off, nan=np.inf)
 
 
 class BaseModel:

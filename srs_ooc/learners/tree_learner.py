@@ -186,7 +186,9 @@ class TreeLearner:
                 importance += grown.importance
                 records.append(grown.record)
         else:
-            rows, keeps = self._fitted(split), self.records and iteration.subspace.in_ensemble
+            # A sampler has few splits at a time; each is held, so that no other has its id.
+            rows = self._known(id(split), lambda: (split, self.rows.only(split.fitted)))[1]
+            keeps = self.records and iteration.subspace.in_ensemble
             response = rows.response
             shares = np.zeros((len(split.predicted), response.n_classes))
             for key in keys:
@@ -239,8 +241,7 @@ class TreeLearner:
             )
         if found is None:
             found = kernel.judge_one_by_one(candidates, response, self._alone(block, columns, key))
-        none = np.zeros(len(columns.features), np.int64)
-        return Outcome(columns.features, none, losses=found[0])
+        return Outcome(columns.features, np.zeros(len(columns.features), np.int64), losses=found[0])
 
     def _alone(self, block: Block, columns: Columns, key: int) -> kernel.Predict:
         """Return what grows the trees of a candidate on a split, and has them predict."""
@@ -254,14 +255,6 @@ class TreeLearner:
             return shares / self.n_trees
 
         return predict
-
-    def _fitted(self, split: RowSplit) -> TrainingRows:
-        """Return the rows that a split is fitted on; a sampler has few splits at a time."""
-
-        def made() -> tuple[RowSplit, TrainingRows]:
-            return split, self.rows.only(split.fitted)  # held, so that no other has its id
-
-        return self._known(id(split), made)[1]
 
     def grow(
         self,
@@ -385,7 +378,18 @@ class TreeParams(Params):
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle all but K, which depends on q (:func:`settle_max_features`)."""
-        impurity = _impurity(given.get("impurity"), table)
+        fitting = IMPURITIES[2:] if table.is_regression else IMPURITIES[:2]
+        impurity = Choice(IMPURITIES).canonical("impurity", given.get("impurity") or fitting[0])
+        if impurity not in fitting:
+            what = "regression" if table.is_regression else "classification"
+            raise UsageError(
+                f"--impurity: expected {' or '.join(fitting)} for a {what}, found {impurity}."
+            )
+        if impurity == "entropy" and table.n_channels:
+            raise UsageError(
+                "--impurity: expected gini where rows or classes are weighted, found entropy. "
+                "Leave the weights out, or take gini."
+            )
         fixed = {name: value for name, value in given.items() if name != "max_features"}
         params = super().settle(fixed | {"impurity": impurity}, table)
         if params.row_sample is not None and params.bootstrap:
@@ -402,13 +406,12 @@ class TreeParams(Params):
     @property
     def limits(self) -> TreeLimits:
         """How trees are randomized and where they stop."""
-        least = ceil(exact_share(self.min_impurity_decrease) * (1 << IMPORTANCE_BITS))
         return TreeLimits(
             max(1, self.max_features),
             self.max_depth,
             self.min_samples_leaf,
             self.impurity,
-            least,
+            ceil(exact_share(self.min_impurity_decrease) * (1 << IMPORTANCE_BITS)),
             self.splitter,
         )
 
@@ -429,22 +432,6 @@ def settle_max_features(given: str | int | None, subspace_size: int) -> int:
             "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
             f"found {asked[:40]!r}."
         ) from error
-
-
-def _impurity(asked: str | None, table: Any) -> str:
-    fitting = IMPURITIES[2:] if table.is_regression else IMPURITIES[:2]
-    impurity = Choice(IMPURITIES).canonical("impurity", asked or fitting[0])
-    if impurity not in fitting:
-        what = "regression" if table.is_regression else "classification"
-        raise UsageError(
-            f"--impurity: expected {' or '.join(fitting)} for a {what}, found {impurity}."
-        )
-    if impurity == "entropy" and table.n_channels:
-        raise UsageError(
-            "--impurity: expected gini where rows or classes are weighted, found entropy. "
-            "Leave the weights out, or take gini."
-        )
-    return impurity
 
 
 # A learner that scores features by what altering them does to a tree, on rows it was not grown on.
@@ -494,11 +481,8 @@ class SensitiveLearner:
         unseen = np.ones(block.n_rows, np.bool_)
         unseen[rows.order] = False
         asked = np.flatnonzero(unseen)
-        stops = np.array([len(grown.record)], np.int64)
-        is_regression = rows.response.is_regression
-        tree = saved.decode_trees(
-            grown.record, np.zeros(1, np.int64), stops, regression=is_regression
-        )
+        ends = np.array([0]), np.array([len(grown.record)])
+        tree = saved.decode_trees(grown.record, *ends, regression=rows.response.is_regression)
         used = np.unique(tree.feature[tree.feature >= 0])
         if len(asked) and len(used):
             places = np.searchsorted(columns.features, used)

@@ -103,8 +103,7 @@ class HeldOutMethod(core.Method):
     def make(self, context: core.SamplerContext) -> core.Sampler:
         """Return the sampler, behind a screen where that leaves features out."""
         folds = self.folds_of(context)
-        screen = self.behind_screen(context.n_candidates, context.subspace_size)
-        if screen is None:
+        if (screen := self.behind_screen(context.n_candidates, context.subspace_size)) is None:
             return self.learn(context, folds)
         return Screened(self, context, folds.training, *screen[:3])
 
@@ -188,8 +187,7 @@ class Screened(core.Sampler):
         """Count a tree of the screen, whose last one begins the method; or hand the outcome on."""
         if self._method is not None:
             places = np.searchsorted(self._chosen, outcome.features).astype(np.uint32)
-            own = replace(outcome, features=places)
-            self._method.absorb(iteration - self._n_trees, own)
+            self._method.absorb(iteration - self._n_trees, replace(outcome, features=places))
             return
         self._n_grown += 1
         if self._n_grown == self._n_trees:
@@ -330,10 +328,14 @@ def make_folds(
     rows : int32 (n_rows,), optional
         Which rows they are, ascending; default all.
     """
-    n_rows = len(strata)
-    if validation is None:
-        validation = _first_of_each(strata, core.derive(key, _VALIDATION), share)
-    is_training = np.ones(n_rows, np.bool_)
+    if validation is None:  # the first of each stratum
+        order = _shuffled(strata, core.derive(key, _VALIDATION))
+        in_order = strata[order]
+        starts = np.searchsorted(in_order, in_order)
+        sizes = np.searchsorted(in_order, in_order, side="right") - starts
+        is_first = np.arange(len(order)) - starts < np.rint(share * sizes)
+        validation = np.sort(order[is_first]).astype(np.int32)
+    is_training = np.ones(len(strata), np.bool_)
     is_training[validation] = False
     training = np.flatnonzero(is_training).astype(np.int32)
     strata = strata[training]
@@ -362,15 +364,6 @@ def _shuffled(strata: core.Integers, key: int) -> core.Indices:
     """Return places by stratum, in each by hash."""
     hashes = core.derive_array(key, np.arange(len(strata), dtype=np.uint64))
     return np.lexsort((hashes, strata))
-
-
-def _first_of_each(strata: core.Integers, key: int, share: float) -> core.Ints32:
-    order = _shuffled(strata, key)
-    in_order = strata[order]
-    starts = np.searchsorted(in_order, in_order)
-    sizes = np.searchsorted(in_order, in_order, side="right") - starts
-    is_first = np.arange(len(order)) - starts < np.rint(share * sizes)
-    return np.sort(order[is_first]).astype(np.int32)
 
 
 class HeldOutParams(core.Params):
@@ -459,8 +452,7 @@ class Truth:
         """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
         if self.numbers is not None:
             return (predictions[:, 0].astype(np.float64) - self.mean).astype(np.float32)
-        right: core.Bools = predictions.argmax(1) == self.labels[rows]
-        return right.astype(np.float32)
+        return np.asarray(predictions.argmax(1) == self.labels[rows], np.float32)
 
     def slopes(self, mean_votes: core.Floats, rows: core.Ints32) -> core.Floats:
         """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
@@ -468,8 +460,7 @@ class Truth:
         slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
         if self.numbers is not None:
             slopes = 2.0 * (mean_votes - self.numbers[rows])
-        weights *= slopes
-        return weights
+        return weights * slopes
 
     def loss(self, mean_votes: core.Floats, rows: core.Ints32) -> float:
         """Return the mean loss of ``rows``: squared error, or cross-entropy."""

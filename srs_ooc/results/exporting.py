@@ -4,10 +4,12 @@ import csv
 import errno
 import gzip
 import io
+import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from shlex import quote
 from typing import Any, BinaryIO
@@ -20,14 +22,17 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
-from srs_ooc.base.text import MB, no_formula
-from srs_ooc.ingestion.formats.genotypes import is_plink
+from srs_ooc.base.text import MB, ceil_div, no_formula
+from srs_ooc.ingestion.formats import Names
+from srs_ooc.ingestion.formats.genotypes import VARIANT, is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
 from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases, shape_of
+from srs_ooc.native import _native
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
+from srs_ooc.store.bed import HEAD
 from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
 from srs_ooc.store.writing import NewStore
@@ -134,6 +139,10 @@ class Exported:
         class codes or numbers.
     safe : bool
         Whether texts that a spreadsheet would take for formulas are marked.
+    dtype : str
+        Of the values, as the store keeps them.
+    known : dict of str to tuple of str
+        What the source said of the columns besides, by name.
     """
 
     id_name: str
@@ -144,6 +153,8 @@ class Exported:
     n_rows: int
     blocks: Iterator[tuple[list[str], Floats, list[Any]]]
     safe: bool
+    dtype: str
+    known: dict[str, tuple[str, ...]]
 
     def require_numbers(self, what: str) -> None:
         """Refuse categories.
@@ -259,6 +270,46 @@ def _arrow_column(values: Floats, texts: list[str] | None) -> Any:
     return arrow_numbers(values) if texts is None else arrow_texts(texts_of(values, texts))
 
 
+def write_h5ad(file: BinaryIO, table: Exported) -> None:
+    """Write AnnData, as anndata 0.12 lays it out: ``obs`` has the target, ``var`` what is known.
+
+    A name there has ``_`` for a slash, by which HDF5 parts groups.
+    """
+    import h5py
+
+    table.require_numbers(".h5ad")
+    text, n_rows, classes = h5py.string_dtype(), table.n_rows, table.classes
+    names = (table.target_name, *table.known)
+    target, *titles = Names.numbered([re.sub("/|^_index$|^$", "_", name) for name in names])
+    of_columns = dict(zip(["_index", *titles], [table.header, *table.known.values()], strict=True))
+
+    def put(at: Any, name: str, kind: str, version: str = "0.2.0", **given: Any) -> Any:
+        made = at.create_dataset(name, **given) if given else at.create_group(name)
+        made.attrs.update({"encoding-type": kind, "encoding-version": version})
+        return made
+
+    with h5py.File(file, "w") as root:
+        root.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+        for name in ("layers", "obsm", "obsp", "uns", "varm", "varp"):
+            put(root, name, "dict", "0.1.0")
+        obs, var = (put(root, name, "dataframe") for name in ("obs", "var"))
+        obs.attrs.update({"_index": "_index", "column-order": [target]})
+        var.attrs.update({"_index": "_index", "column-order": np.array(titles, text)})
+        for name, texts in of_columns.items():
+            put(var, name, "string-array", data=texts, dtype=text)
+        if classes:
+            put(obs, target, "categorical").attrs["ordered"] = False
+            put(obs, f"{target}/categories", "string-array", data=classes, dtype=text)
+        place, dtype = (f"{target}/codes", "i4") if classes else (target, "f8")
+        targets = put(obs, place, "array", shape=n_rows, dtype=dtype)
+        ids = put(obs, "_index", "string-array", shape=n_rows, dtype=text)
+        values = put(root, "X", "array", shape=(n_rows, len(table.header)), dtype=table.dtype)
+        first = 0
+        for some, block, here in table.blocks:
+            rows = slice(first, first := first + len(some))
+            ids[rows], values[rows], targets[rows] = some, block, here
+
+
 Writer = Callable[[BinaryIO, Exported], None]
 WRITERS: dict[str, Writer] = {
     ".csv": write_csv,
@@ -266,14 +317,18 @@ WRITERS: dict[str, Writer] = {
     ".parquet": write_parquet,
     ".feather": write_feather,
     ".npy": write_npy,
+    ".h5ad": write_h5ad,
     ".svmlight": write_svmlight,
     ".svm": write_svmlight,
     ".txt": write_names,
 }
 """What writes a file, by how its name ends."""
 _ARROW = (write_parquet, write_feather)
+_NEEDS: dict[Writer, tuple[str, str]] = dict.fromkeys(_ARROW, ("pyarrow", "arrow"))
+_NEEDS[write_h5ad] = "h5py", "cells"
+"""What a format takes, and what installs it."""
 _OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
-STORE_ENDING = ".zarr"
+STORE_ENDING, BED_ENDING = ".zarr", ".bed"
 
 
 def is_store_name(out: Path) -> bool:
@@ -292,12 +347,13 @@ def writer_of(out: Path) -> Writer:
     name = out.name.lower()
     for ending, writer in WRITERS.items():
         if name.endswith(ending):
-            if writer in _ARROW:
-                library("pyarrow", str(out), "Run `pip install 'srs-ooc[arrow]'`, or export CSV.")
+            if needs := _NEEDS.get(writer):
+                remedy = f"Run `pip install 'srs-ooc[{needs[1]}]'`, or export CSV."
+                library(needs[0], str(out), remedy)
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
     if str(out) == "-" or promised in (*_OTHERS, *WRITERS):
-        known = ", ".join([*WRITERS, STORE_ENDING])
+        known = ", ".join([*WRITERS, BED_ENDING, STORE_ENDING])
         raise UsageError(
             f"{out}: expected the name of a file that ends in {known}, found "
             f"{'-' if str(out) == '-' else promised}. Choose another name."
@@ -323,7 +379,7 @@ def export_columns(
     they are. CSV unless it says otherwise: the header is the name of the row ids (``row_id`` where
     rows are numbered), the names of the columns, and the name of the target. A value is the
     shortest decimal that reads back as the same float64; a category is its text; a missing one is
-    empty. Rows go through memory in bounded blocks.
+    empty. Rows go through memory in bounded blocks. Files of PLINK 1 if it is ``.bed``.
 
     Parameters
     ----------
@@ -365,6 +421,8 @@ def export_columns(
     with explained(out):
         if is_store_name(out):
             _export_store(store, wanted, out, room_nbytes)
+        elif out.suffix.lower() == BED_ENDING:
+            _export_bed(store, np.sort(wanted), out)
         else:
             _export_file(store, wanted, out, safe=safe)
 
@@ -386,7 +444,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),
         ]
-    arrow = 40 * MB * (writer_of(out) in _ARROW)  # loaded, and a batch of it
+    arrow = 40 * MB * (writer_of(out) in _NEEDS)  # a library loaded, and a batch of it
     return [
         Lease("a chunk of values", chunk),
         Lease(f"a row of {n_columns} columns", columns),
@@ -399,6 +457,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
 def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
     names, manifest = store.names, store.manifest
     header = [names[i] for i in wanted.tolist()]
+    known = store.feature_cells(wanted.tolist()) if manifest.feature_columns else ()
     id_name = manifest.row_id_name
     if id_name is None:
         id_name = "row_id"
@@ -419,9 +478,51 @@ def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
             store.n_rows if (rows := store.target_rows()) is None else len(rows),
             _blocks(columns, store, len(wanted)),
             safe,
+            manifest.float_dtype,
+            dict(zip(manifest.feature_columns, zip(*known, strict=True), strict=False)),
         )
-        with scratch.open("wb") as file:
+        with scratch.open("w+b") as file:
             writer_of(out)(file, table)
+
+
+_STATUS = {"control": "1", "case": "2"}, {"0": "1", "1": "2"}, {"1": "1", "2": "2"}
+"""Classes that a .fam file can hold, and how it does."""
+
+
+def _export_bed(store: Store, wanted: Ints, out: Path) -> None:
+    """Write columns, in the order of the source, and all rows as the three files of PLINK 1."""
+    m, names, asked = store.manifest, store.names, wanted.tolist()
+    cells = store.feature_cells(asked) if m.feature_columns else repeat(())
+    status = next((one for one in _STATUS if one.keys() == {*m.classes}), {})
+    labels = [status.get(label, "-9") for label in m.classes]
+
+    def line(fields: Iterable[str], what: str) -> bytes:
+        if len((joined := "\t".join(fields)).split()) != len(VARIANT):
+            raise UsageError(
+                f"{out}: expected 0, 1, 2 copies of an allele, chromosome, position, alleles, and "
+                f"ids without spaces, found another, or none, of {what!r}. Ingest the .bed, .pgen, "
+                "VCF or .traw file again with this version, or export CSV."
+            )
+        return f"{joined}\n".encode()
+
+    with ExitStack() as stack, store.unchanged(), tempfile.TemporaryFile(dir=out.parent) as columns:
+        paths = [out, out.with_suffix(".bim"), out.with_suffix(".fam")]
+        made = [stack.enter_context(published_file(path)) for path in paths]
+        bed, bim, fam = (stack.enter_context(path.open("wb")) for path in made)
+        for at, some in zip(asked, cells, strict=False):
+            said = {"id": names[at], "cM": "0"} | dict(zip(m.feature_columns, some, strict=False))
+            bim.write(line((said.get(one, "") for one in VARIANT), names[at]))
+        for iid, item in zip(store.row_ids, store.target().tolist(), strict=True):
+            told = number_text(item) if not m.classes else labels[item] if item >= 0 else ""
+            fam.write(line(("0", iid, "0", "0", "0", told or "-9"), iid))
+        gather_columns(columns, store, wanted)
+        bed.write(HEAD)
+        texts, packed = _categories(store, wanted), np.empty(ceil_div(store.n_rows, 4), np.uint8)
+        for i in range(len(asked)):
+            values = read_values(columns, store.n_rows, i * store.n_rows)
+            if texts[i] is not None or _native.pack_genotypes(values[None], packed) >= 0:
+                line((), names[asked[i]])
+            bed.write(packed.data)
 
 
 def _blocks(

@@ -1,7 +1,7 @@
 """What a run says of one feature: its record, and its line in the verdict."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from srs_ooc.base.records import Saved, State
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.effects import Measure
 from srs_ooc.evidence.rank_tests import Contrast
+from srs_ooc.ingestion.formats import Names
 from srs_ooc.runs.feature_tests import NOBODY
 from srs_ooc.runs.halves import HalvesRecord
 from srs_ooc.runs.verdict import TABLE, Verdict
@@ -218,6 +219,19 @@ class ScoredRecord(FeatureRecord):
     """One feature's line where base models score it: its ``score`` has a standard error."""
 
     standard_error: float | None = None
+
+
+def with_columns(
+    kind: type[FeatureRecord], columns: Sequence[str]
+) -> tuple[type[FeatureRecord], list[str]]:
+    """Return a kind of record with texts more, to be set in its ``vars``, and their titles."""
+    if not columns:
+        return kind, []
+    own = [field.name for field in fields(kind)]
+    titles = [*Names.numbered([*own, *columns])][len(own) :]
+    said = {"__annotations__": dict.fromkeys(titles, str | None)}
+    made = dataclass(frozen=True, init=False, repr=False, eq=False)
+    return made(type(kind.__name__, (kind,), said)), titles
 
 
 def record_of(

@@ -26,6 +26,7 @@ from srs_ooc.results.feature_record import (
     lambda_cautions,
     none_if_nan,
     record_of,
+    with_columns,
 )
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.halves import halves_of
@@ -100,7 +101,7 @@ class Ranking:
         # Before the tallies: checking what is read takes memory that is then free again.
         self.positions = np.empty(manifest.n_features, np.uint32)
         with store.unchanged():
-            self._names, self._kinds = store.names, store.kinds
+            self._names, self._kinds, self._said = store.names, store.kinds, store.feature_cells
             for start, piece in store.pieces("positions"):
                 self.positions[start : start + len(piece)] = piece
         self.tally = Tally(manifest.n_features, wins=not spec.concludes)
@@ -108,7 +109,8 @@ class Ranking:
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only, self._spec = spec.run.judge == "none", spec
         self._read_scores(spec, parts)
-        self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
+        kind = ScoredRecord if ModelScores.name in parts else FeatureRecord
+        self.record_type, self._titles = with_columns(kind, manifest.feature_columns)
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict, self.halves = Verdict.of(ledger), halves_of(ledger)
@@ -257,7 +259,10 @@ class Ranking:
             if error is not None:
                 further["standard_error"] = none_if_nan(error[0])
         drawing, judged = (rank, n_drawn, total, self.n_iterations), (self.verdict, self.halves)
-        return record_of(stored, self.name, drawing, *judged, self.record_type, **further)
+        line = record_of(stored, self.name, drawing, *judged, self.record_type, **further)
+        for cells in self._said([int(self.positions[stored])]) if self._titles else ():
+            vars(line).update(zip(self._titles, (cell or None for cell in cells), strict=True))
+        return line
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.

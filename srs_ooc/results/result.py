@@ -1,7 +1,7 @@
 """A run as programs and notebooks read it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -350,7 +350,7 @@ class Result:
         Parameters
         ----------
         data : Store, path, DataFrame, pyarrow.Table, ndarray or sparse matrix
-            A store, a CSV file or a frame, whose columns are found by name; of an array or a matrix
+            A store, a file or a frame, whose columns are found by name; of an array or a matrix
             they are those of the run's table, in their order. Rows go through memory in parts.
         kind : {'pandas', 'polars', 'records'}
             What to return.
@@ -371,13 +371,14 @@ class Result:
             If the cap cannot hold the trees, some rows, and all predictions.
         """
         from srs_ooc.ensemble.prediction import Model
+        from srs_ooc.ingestion.ingest import as_predicted
         from srs_ooc.runs.tree_splits import load_splits
 
-        with python_spelling(), growth_counted():
+        with python_spelling(), growth_counted(), ExitStack() as stack:
             checked(kind=kind)
             table, cap = data, memory_mb * MB
             if isinstance(data, str | Path):  # a store, or a file
-                place = place_of(data)
+                place = stack.enter_context(as_predicted(place_of(data), cap))
                 is_store = isinstance(place, Url) or place.is_dir()
                 table = open_store(place) if is_store else place
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)

@@ -173,11 +173,14 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     asks = closes_by_sensitivity(spec.judging)
     records = saves or method.splits_rows or asks
     n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
+    one_byte = n_rows, 1, n_classes, 1, n_channels
     needs = [
         block.block_nbytes(n_columns, n_rows, width),
         block.values_nbytes(n_columns, shape.n_values),
         block.scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
-        block.searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
+        # what best splits take besides
+        block.scratch_nbytes(*one_byte, best=limits.splitter == "best")
+        - block.scratch_nbytes(*one_byte),
         2 * block.block_nbytes(1, shape.n_rows, width),  # staging
         192 * n_columns,  # of drawing, tallying and judging
         shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
@@ -382,7 +385,9 @@ class RunBudget(Budget):
         budget.n_workers += budget.grant_more("another worker", each, n_most - 1)
         n_workers = budget.n_workers
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
-        one = n_workers * block.thread_nbytes(*sizes, spec.learner.splitter)
+        best = spec.learner.splitter == "best"
+        two = block.scratch_nbytes(*sizes, best=best, n_threads=2)
+        one = n_workers * (two - block.scratch_nbytes(*sizes, best=best))
         more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
         budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
         budget.mapped = shape.codes_nbytes <= budget.free_nbytes

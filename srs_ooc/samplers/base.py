@@ -333,8 +333,7 @@ class Method(Params):
 
 @cache
 def _places() -> dict[str, str]:
-    outside = places_of(GROUP).items()
-    return _OWN | {name: place for name, place in outside if name not in _OWN}
+    return _OWN | {name: place for name, place in places_of(GROUP).items() if name not in _OWN}
 
 
 def method_names() -> tuple[str, ...]:
@@ -367,6 +366,5 @@ def method_of(name: str) -> type[Method]:
 
 
 def methods() -> Iterator[tuple[str, type[Method]]]:
-    """Yield every method by name."""
-    for name in method_names():
-        yield name, method_of(name)
+    """Return every method by name, each imported as it is asked for."""
+    return ((name, method_of(name)) for name in method_names())

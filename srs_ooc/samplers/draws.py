@@ -117,19 +117,15 @@ class WeightedDrawing:
         starts = np.empty(len(places), np.uint64)
         for first in range(0, len(places), _LOOKED_UP):
             some = slice(first, first + _LOOKED_UP)
-            features[some], starts[some] = self._find(places[some])
+            groups = np.searchsorted(self._ends, places[some], side="right")
+            members = groups[:, None] * GROUP + np.arange(GROUP)
+            lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
+            lengths[members >= len(self.weights)] = 0
+            ends = np.cumsum(lengths, axis=1)
+            ends += (self._ends[groups] - ends[:, -1])[:, None]
+            at = np.arange(len(groups)), (ends <= places[some, None]).sum(axis=1)
+            features[some], starts[some] = members[at], ends[at] - lengths[at]
         return features, starts
-
-    def _find(self, places: Uints) -> tuple[Ints, Uints]:
-        groups = np.searchsorted(self._ends, places, side="right")
-        members = groups[:, None] * GROUP + np.arange(GROUP)
-        lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
-        lengths[members >= len(self.weights)] = 0
-        ends = np.cumsum(lengths, axis=1)
-        ends += (self._ends[groups] - ends[:, -1])[:, None]
-        within = (ends <= places[:, None]).sum(axis=1)
-        one = np.arange(len(places))
-        return members[one, within], ends[one, within] - lengths[one, within]
 
 
 # Distinct random integers: the face of the native draws.
@@ -155,8 +151,7 @@ def draw_blocks(
     probability ``count / (bound - len(excluded))``; see the reference for how.
     """
     out = np.empty(count, dtype=np.uint32)
-    given = _NO_FEATURES if excluded is None else excluded
-    _native.draw_blocks(key, bound, block_size, given, out)
+    _native.draw_blocks(key, bound, block_size, _NO_FEATURES if excluded is None else excluded, out)
     return out
 
 

@@ -170,8 +170,7 @@ class Elimination(Sampler):
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add the next tree of the round; with the last one the lower half leaves."""
-        alive = self.features[: self.sizes[self.round]]
-        places = np.searchsorted(alive, outcome.features)
+        places = np.searchsorted(self.features[: self.sizes[self.round]], outcome.features)
         kind = iteration % len(self._shares)
         batch = kind * BATCHES + self.tree * BATCHES // self.n_each
         self.importance[batch, places] += outcome.importance

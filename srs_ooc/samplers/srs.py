@@ -61,8 +61,7 @@ class KeptSet:
             return
         first_page = self.n // PAGE_ITEMS
         self.features = np.concatenate([self.features, features])
-        more = np.full(len(features), entered, np.uint32)
-        self.entered = np.concatenate([self.entered, more])
+        self.entered = np.concatenate([self.entered, np.full(len(features), entered, np.uint32)])
         flags = np.left_shift(np.uint8(1), (features & np.uint32(7)).astype(np.uint8))
         np.bitwise_or.at(self._bits, features >> np.uint32(3), flags)
         self._changed[first_page : n_pages(self.n)] = True
@@ -123,8 +122,7 @@ class SequentialRandomSubspace(Sampler):
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subspace of ``iteration`` from F as its round found it."""
-        kept = self.kept.features[: self._n_known(iteration)]
-        return Subspace(self._drawing.draw(kept, key))
+        return Subspace(self._drawing.draw(self.kept.features[: self._n_known(iteration)], key))
 
     def version(self, iteration: int) -> int:
         """Return the size of F that the iteration's round began with: F only grows."""
@@ -205,10 +203,9 @@ class Leaders(Sampler):
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Choose the leaders again where it is time to."""
-        n_done = iteration + 1
-        if self._drawing.n_held and self._count and n_done % self._every == 0:
+        if self._drawing.n_held and self._count and (iteration + 1) % self._every == 0:
             self._features = best_features(self._tally, self._count, self._key)
-            self._since = n_done
+            self._since = iteration + 1
 
     def state(self) -> State:
         """Return the leaders and when they were chosen."""
@@ -245,6 +242,7 @@ class RandomSubspace(Method):
     summary = "Random Subspace: nothing is held"
     judges = ("tests", "probe", "positive")
     any_model = True
+    alpha = "0"  # nothing is held
     draw_block: int = option(
         Whole(1),
         default=1,
@@ -252,17 +250,12 @@ class RandomSubspace(Method):
         metavar="G",
     )
 
-    @property
-    def held_share(self) -> str:
-        """Alpha."""
-        return "0"
-
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler: F by a relevance test, or the leaders where the verdict is last."""
         drawing = Drawing(
             context.n_candidates,
             context.subspace_size,
-            self.held_share,
+            self.alpha,
             context.candidates,
             self.draw_block,
         )
@@ -281,8 +274,3 @@ class Srs(RandomSubspace):
 
     summary = "Sequential Random Subspace"
     alpha: str = option(Share(), default="0.5", metavar="SHARE")
-
-    @property
-    def held_share(self) -> str:
-        """Alpha."""
-        return self.alpha

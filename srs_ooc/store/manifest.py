@@ -60,6 +60,8 @@ SMALL_ARRAYS = {
     "names_offsets": "<u8",
     "row_ids_bytes": "|u1",
     "row_ids_offsets": "<u8",
+    "feature_columns_bytes": "|u1",
+    "feature_columns_offsets": "<u8",
     "values_crc32c": "<u4",
     "code_lows_crc32c": "<u4",
     "code_highs_crc32c": "<u4",
@@ -72,6 +74,8 @@ ROW_COLUMNS = ("weights", "strata", "groups", "covariates", "events")
 ROW_ARRAYS = ("target", "target_values", *ROW_COLUMNS)
 FEATURE_ARRAYS = ("kinds", "positions", "n_missing", "n_codes", "exact", "present")
 TEXTS = ("names", "row_ids")
+FEATURE_COLUMNS, CELL_END = "feature_columns", "\x1f"
+"""Texts of a store, of each feature one: what its columns hold, parted by the latter."""
 CATEGORIES = ("categories_first", "categories_bytes", "categories_offsets")
 COORDINATES = {"feature": "n_features", "row": "n_rows"}
 """Texts for Zarr and xarray, and the field of the manifest that says how many there are."""
@@ -97,15 +101,13 @@ def max_codes(dtype: Any) -> int:
 
 def codes_chunk_features(shape: Shape, code_nbytes: int) -> int:
     """Return how many features a chunk file of ``codes`` holds."""
-    fitting = CODES_CHUNK_NBYTES // (shape.n_rows * code_nbytes)
-    return max(1, min(shape.n_features, fitting))
+    return max(1, min(shape.n_features, CODES_CHUNK_NBYTES // (shape.n_rows * code_nbytes)))
 
 
 def values_chunk(shape: Shape, itemsize: int) -> tuple[int, int]:
     """Return the chunk shape (features, rows) of ``values``: at most 2 MB, all rows if they fit."""
     n_rows = min(shape.n_rows, VALUES_CHUNK_NBYTES // itemsize)
-    fitting = VALUES_CHUNK_NBYTES // (n_rows * itemsize)
-    return max(1, min(shape.n_features, fitting)), n_rows
+    return max(1, min(shape.n_features, VALUES_CHUNK_NBYTES // (n_rows * itemsize))), n_rows
 
 
 def values_file(path: Path, array: str, feature_chunk: int, row_chunk: int) -> Path:
@@ -323,6 +325,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "source": ("facts by name", _is_dict(_is_plain)),
     "checksums": ("checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))),
     "levels": ("lists of texts", _is_list(_is_list(_is_text))),
+    "feature_columns": ("a list of texts", _is_list(_is_text)),
     "n_linked_rows": (f"0 .. {_MOST_ROWS}", _is_count(0, _MOST_ROWS)),
     "format": ("a whole number", _POSITIVE),
     "lengths": ("positive whole numbers by array", _is_dict(_POSITIVE)),
@@ -345,7 +348,7 @@ def _checked(record: Record, sha256: object) -> "Manifest":
     """
     if sha256 != (found := sha256_of(record)):
         raise ImpossibleError(f"expected a manifest of SHA-256 {sha256!r}, found {found!r}")
-    fields = _FIELDS.keys() - _NOT_IN.get(record["format"], set())
+    fields = _FIELDS.keys() - {*_LATER[record["format"] - FORMAT :]}
     if odd := sorted(record.keys() ^ fields):
         raise ImpossibleError(
             f"expected a manifest with the fields of format {record['format']}, "
@@ -355,9 +358,9 @@ def _checked(record: Record, sha256: object) -> "Manifest":
         expected, holds = _FIELDS[name]
         if not holds(value):
             wrong(f"{name} to be {expected}", value)
-    lists = ("classes", "class_counts", "values_chunk")
+    lists = ("classes", "class_counts", "values_chunk", FEATURE_COLUMNS)
     levels = tuple(map(tuple, record.get("levels", ())))
-    tuples: Record = {name: tuple(record[name]) for name in lists} | {"levels": levels}
+    tuples: Record = {name: tuple(record.get(name, ())) for name in lists} | {"levels": levels}
     manifest = Manifest(**record | tuples)
     for expected, agrees, said in _agreements(manifest):
         if not agrees:
@@ -370,7 +373,7 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
     """Return what must hold between fields: what is expected, whether it does, what was found."""
     counts, columns, kinds = list(m.class_counts), m.row_columns, m.kind_counts
     classes, with_missing = list(m.classes), m.n_missing_features
-    layout = format_of(columns, m.n_linked_rows)
+    layout = format_of(columns, m.n_linked_rows, of_features := m.feature_columns)
     is_regression, most = m.task == "regression", next(iter(m.float_arrays.values()))
     features, items = chunk = list(m.values_chunk)
     nbytes = features * items * np.dtype(m.float_dtype).itemsize
@@ -382,6 +385,7 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
         (f"{m.n_rows} rows in class_counts", is_regression or sum(counts) == m.n_rows, counts),
         ("row_columns of known names", set(columns) <= set(ROW_COLUMNS), columns),
         ("columns in row_columns", all(columns.values()), columns),
+        ("feature_columns that differ", len(set(of_features)) == len(of_features), of_features),
         (f"format {layout}", m.format == layout, m.format),
         (
             f"float32 values and uint8 codes of at most {m.n_linked_rows} rows",
@@ -430,7 +434,8 @@ def _check_arrays(m: "Manifest") -> None:
     features, items = m.values_chunk
     expected = dict.fromkeys((*ROW_ARRAYS, "linked_rows"), m.n_rows)
     expected |= dict.fromkeys(FEATURE_ARRAYS, m.n_features)
-    expected |= dict.fromkeys(("names_offsets", "categories_first"), m.n_features + 1)
+    by_feature = ("names_offsets", "categories_first", f"{FEATURE_COLUMNS}_offsets")
+    expected |= dict.fromkeys(by_feature, m.n_features + 1)
     expected |= {"covariates": m.n_rows * len(m.levels), "row_ids_offsets": m.n_rows + 1}
     for name, n_items in m.float_arrays.items():
         n_chunks = ceil_div(m.n_features, features) * ceil_div(n_items, items)
@@ -454,9 +459,10 @@ def _check_arrays(m: "Manifest") -> None:
 # ``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``,
 #                           ``covariates``, ``events``
 # ``levels``                of each covariate the texts of its categories, by number; empty of
-#                           numbers; only of formats 4 and 5
+#                           numbers; only of formats 4 to 6
 # ``n_linked_rows``         samples of the ``.bed`` file that holds codes and values in place of the
-#                           store (:mod:`srs_ooc.store.bed`); only of format 5
+#                           store (:mod:`srs_ooc.store.bed`); only of formats 5 and 6
+# ``feature_columns``       names of what the source says of its features besides; only of format 6
 # ``kind_counts``           features of each kind
 # ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
 # ``chunk_features``        features per chunk file of ``codes``
@@ -495,6 +501,8 @@ def _check_arrays(m: "Manifest") -> None:
 # ``exact``           (n_features,) bool: equal codes mean equal values
 # ``names_bytes``, ``names_offsets``      UTF-8 feature names in *source* order
 # ``row_ids_bytes``, ``row_ids_offsets``  UTF-8 row ids
+# ``feature_columns_bytes``, ``feature_columns_offsets``  UTF-8, of each feature in *source* order
+#                     what its feature columns hold, parted by U+001F
 # ``values_crc32c``   (chunks,) CRC-32C of each chunk of ``values``, by rows of the grid of chunks
 # ``code_lows_crc32c``, ``code_highs_crc32c``  the same of these
 # ``feature``         (n_features,) feature names in *stored* order, as Zarr strings
@@ -504,10 +512,12 @@ def _check_arrays(m: "Manifest") -> None:
 # ``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
 # dimensions of these names; nothing here reads them.
 
-FORMAT, FORMAT_OF_COVARIATES, FORMAT_OF_LINKED = 3, 4, 5
+FORMAT, FORMAT_OF_COVARIATES, FORMAT_OF_LINKED, FORMAT_OF_FEATURES = 3, 4, 5, 6
 """Formats of stores: the second of those with covariates or events, the third of those whose codes
-are in a ``.bed`` file. Older versions refuse them."""
-_NOT_IN = {FORMAT: {"levels", "n_linked_rows"}, FORMAT_OF_COVARIATES: {"n_linked_rows"}}
+are in a ``.bed`` file, the fourth of those that know more of features than their names. Older
+versions refuse them."""
+_LATER = "levels", "n_linked_rows", FEATURE_COLUMNS
+"""Fields of which each format after the first has one more."""
 NO_TARGET, LAST_COLUMN = "none; rows are numbered", "last column"
 """What a manifest says was inferred of the target where the table has none."""
 ATTRIBUTE = "srs_ooc"
@@ -542,6 +552,7 @@ class Manifest:
     format: int = FORMAT
     levels: tuple[tuple[str, ...], ...] = ()
     n_linked_rows: int = 0
+    feature_columns: tuple[str, ...] = ()
 
     @property
     def small_arrays(self) -> list[str]:
@@ -549,7 +560,8 @@ class Manifest:
         there = {"target_values" if self.task == "regression" else "target"}
         there |= {*self.row_columns, *FEATURE_ARRAYS, "linked_rows"}
         there -= set() if self.n_linked_rows else {"linked_rows", "present"}
-        there |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
+        texts = (*TEXTS, *[FEATURE_COLUMNS] * bool(self.feature_columns))
+        there |= {f"{name}_{part}" for name in texts for part in ("bytes", "offsets")}
         there |= set(CATEGORIES if self.kind_counts["categorical"] else ())
         there |= {f"{name}_crc32c" for name in self.float_arrays}
         return [name for name in SMALL_ARRAYS if name in there]
@@ -606,17 +618,17 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as JSON-ready values, with the fields that its format has."""
-        unknown = _NOT_IN.get(self.format, set())
+        unknown = _LATER[self.format - FORMAT :]
         return {
             name: value for name, value in dataclasses.asdict(self).items() if name not in unknown
         }
 
 
-def format_of(row_columns: Collection[str], n_linked_rows: int = 0) -> int:
-    """Return the format of a store with these columns of its rows, and so many of a .bed file."""
-    if n_linked_rows:
-        return FORMAT_OF_LINKED
-    return FORMAT_OF_COVARIATES if {"covariates", "events"} & {*row_columns} else FORMAT
+def format_of(rows: Collection[str], n_linked: int = 0, features: Collection[str] = ()) -> int:
+    """Return the format of a store with columns of rows and features, and rows of a .bed file."""
+    if features or n_linked:
+        return FORMAT_OF_FEATURES if features else FORMAT_OF_LINKED
+    return FORMAT_OF_COVARIATES if {"covariates", "events"} & {*rows} else FORMAT
 
 
 def canonical(record: Any) -> str:
@@ -677,9 +689,9 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."
         ) from error
-    if type(version) is not int or not FORMAT <= version <= FORMAT_OF_LINKED:
+    if type(version) is not int or not FORMAT <= version <= FORMAT_OF_FEATURES:
         raise StoreError(
-            f"{place}: expected store format {FORMAT} to {FORMAT_OF_LINKED}, found "
+            f"{place}: expected store format {FORMAT} to {FORMAT_OF_FEATURES}, found "
             f"{version!r}. Use the srs-ooc version that wrote it, or ingest the table again."
         )
     try:
@@ -816,8 +828,7 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
             if not _is_as_made(path, name, text, document):
                 raise _others(file)
         nbytes += len(text)
-    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
-    if others:
+    if others := sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected)):
         raise StoreError(
             f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
             "put it there: Zarr shows it as a part of the store."

@@ -124,8 +124,9 @@ class Objects:
 
     def sizes(self) -> list[tuple[str, int]]:
         """Return the names and sizes of all objects; errors as of :meth:`write`."""
-        below = self._prefix or None
-        listed = self._tried("", lambda: self._api.list(self._store, below).collect())
+        listed = self._tried(
+            "", lambda: self._api.list(self._store, self._prefix or None).collect()
+        )
         first = len(self._at(""))
         return [(str(one["path"])[first:], int(one["size"])) for one in listed]
 

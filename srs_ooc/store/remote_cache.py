@@ -152,8 +152,7 @@ class Geometry:
     def __init__(self, manifest: Manifest) -> None:
         self._column_nbytes = manifest.n_rows * manifest.code_nbytes
         self._chunk_features = manifest.chunk_features
-        fitting = max(1, BLOCK_NBYTES // self._column_nbytes)
-        self.columns = min(fitting, self._chunk_features)
+        self.columns = min(max(1, BLOCK_NBYTES // self._column_nbytes), self._chunk_features)
         self.per_chunk = ceil_div(self._chunk_features, self.columns)
         self.n_blocks = manifest.n_chunks * self.per_chunk
         self.slot_nbytes = self.columns * self._column_nbytes
@@ -285,8 +284,7 @@ class BlockCache:
         self._clock += 1
         self._wanted_at[free] = self._clock
         geometry = self._geometry
-        is_first = np.diff(missing, prepend=-2) != 1
-        is_first |= missing % geometry.per_chunk == 0
+        is_first = (np.diff(missing, prepend=-2) != 1) | (missing % geometry.per_chunk == 0)
         for run in np.split(missing, np.flatnonzero(is_first)[1:]):
             for start in range(0, len(run), geometry.per_request):
                 self._submit(run[start : start + geometry.per_request].tolist(), self._load)
@@ -302,8 +300,7 @@ class BlockCache:
     def _submit(self, blocks: list[int], work: Callable[[list[int], list[int]], None]) -> None:
         slots = [int(self._slot_of[block]) for block in blocks]
         self._n_pins[slots] += 1
-        future = self._pool.submit(self._done, blocks, slots, work)
-        self._pending |= dict.fromkeys(blocks, future)
+        self._pending |= dict.fromkeys(blocks, self._pool.submit(self._done, blocks, slots, work))
 
     def _done(
         self, blocks: list[int], slots: list[int], work: Callable[[list[int], list[int]], None]

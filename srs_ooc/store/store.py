@@ -5,7 +5,7 @@ import mmap
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,28 +23,14 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import (
-    OWN,
-    PIECE_ITEMS,
-    Categories,
-    Names,
-    SmallFile,
-    check_chunks,
-    check_files,
-    codes_changed,
-    column_file,
-    column_files,
-    read_array,
-    read_column,
-    stamp_of,
-    stamps_of,
-    verify_array,
-)
+from srs_ooc.store import arrays
 from srs_ooc.store.bed import BedFile, BedValues, file_of
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
+    CELL_END,
     COORDINATES,
+    FEATURE_COLUMNS,
     NO_TARGET,
     Borrow,
     Manifest,
@@ -106,7 +92,7 @@ class ColumnStore(Closing):
     def __init__(self, path: Path, manifest: Manifest, stamps: Ints, *, mapped: bool) -> None:
         self.path = path
         self.manifest = manifest
-        check_chunks(path, manifest)
+        arrays.check_chunks(path, manifest)
         self.mapped = mapped
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
@@ -118,7 +104,7 @@ class ColumnStore(Closing):
                 descriptor = os.open(file, os.O_RDONLY)
             except OSError as error:
                 raise cannot_read(file, error) from error
-            found[index] = stamp_of(descriptor)
+            found[index] = arrays.stamp_of(descriptor)
             if not self.mapped:
                 descriptors.append(descriptor)
                 continue
@@ -133,7 +119,7 @@ class ColumnStore(Closing):
         self._descriptors = np.array(descriptors, dtype=np.int32)
         if (found != stamps).any():
             self.close()
-            raise codes_changed(files[int((found != stamps).argmax())][0])
+            raise arrays.codes_changed(files[int((found != stamps).argmax())][0])
 
     def _files(self) -> list[tuple[Path, int]]:
         """Return the files of codes, and the bytes of each."""
@@ -254,7 +240,7 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._own = manifest  # what its files are, where it is seen with another target
-        self.target_identity = OWN
+        self.target_identity = arrays.OWN
         self._beside: dict[str, NDArray[Any]] = {}
         self._place: Place = path
         self.stamps = self._codes_now()
@@ -307,7 +293,7 @@ class Store:
         self._check_same(read_manifest(self.path).fingerprint, self.fingerprint)
         is_changed = self._codes_now() != self.stamps
         if is_changed.any():
-            raise codes_changed(self._codes_place(int(is_changed.argmax())))
+            raise arrays.codes_changed(self._codes_place(int(is_changed.argmax())))
 
     def _codes_place(self, index: int) -> Path:
         """Return a file of codes."""
@@ -315,7 +301,7 @@ class Store:
 
     def _codes_now(self) -> Ints:
         """Return what distinguishes the files of codes from others put there later."""
-        return stamps_of(self.path, self.manifest)
+        return arrays.stamps_of(self.path, self.manifest)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -367,8 +353,8 @@ class Store:
 
         Nothing of a store at a URL.
         """
-        for file in column_files(self.path, kind):
-            yield read_column(file, self.fingerprint, self.n_rows)[0]
+        for file in arrays.column_files(self.path, kind):
+            yield arrays.read_column(file, self.fingerprint, self.n_rows)[0]
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -381,17 +367,17 @@ class Store:
             If there is no such target.
         """
         seen, own = copy.copy(self), self._own
-        seen.manifest, seen.target_identity, seen._beside = own, OWN, {}
+        seen.manifest, seen.target_identity, seen._beside = own, arrays.OWN, {}
         if name is None or name == self.own_target:
             return seen
-        file = column_file(self.path, "target", name)
+        file = arrays.column_file(self.path, "target", name)
         if not file.is_file():
             there = filter(None, [self.own_target, *(one.name for one in self.added("target"))])
             raise UsageError(
                 f"{self.place}: expected one of its targets ({', '.join(there)}), found {name!r}. "
                 "`srs-ooc targets` adds some, to a store on this machine."
             )
-        column, seen.target_identity = read_column(file, self.fingerprint, own.n_rows)
+        column, seen.target_identity = arrays.read_column(file, self.fingerprint, own.n_rows)
         values, labels, counts = column.values, column.levels, ()
         if labels:
             codes = np.nan_to_num(values, nan=-1).astype(np.int32)
@@ -419,7 +405,9 @@ class Store:
         UsageError
             If it is no longer there.
         """
-        seen = self.of_target(None if identity == OWN else identity.rpartition(" (sha256 ")[0])
+        seen = self.of_target(
+            None if identity == arrays.OWN else identity.rpartition(" (sha256 ")[0]
+        )
         if seen.target_identity != identity:
             raise StoreError(
                 f"{self.place}: expected the target {identity} that the run was made on, found "
@@ -446,16 +434,33 @@ class Store:
         return self.manifest.n_features
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> arrays.Names:
         """Names of the features, in source order; opened when first asked for."""
         self._have("names_offsets", "names_bytes")
-        return Names(self.path, self.manifest, "names")
+        return arrays.Names(self.path, self.manifest, "names")
 
     @cached_property
-    def row_ids(self) -> Names:
+    def row_ids(self) -> arrays.Names:
         """Ids of the rows; opened when first asked for."""
         self._have("row_ids_offsets", "row_ids_bytes")
-        return Names(self.path, self.manifest, "row_ids")
+        return arrays.Names(self.path, self.manifest, "row_ids")
+
+    @cached_property
+    def _feature_facts(self) -> arrays.Names | list[str]:
+        self._have(f"{FEATURE_COLUMNS}_offsets", f"{FEATURE_COLUMNS}_bytes")
+        m = self.manifest
+        return arrays.Names(self.path, m, FEATURE_COLUMNS) if m.feature_columns else []
+
+    def feature_cells(self, positions: Collection[int] | None = None) -> Iterator[list[str]]:
+        """Yield what ``feature_columns`` of the manifest, if any, hold of features by position.
+
+        Of all features if none are given.
+        """
+        facts, columns = self._feature_facts, self.manifest.feature_columns
+        for text in facts if positions is None else map(facts.__getitem__, positions):
+            if len(cells := text.split(CELL_END)) != len(columns):
+                raise damaged(self.place, f"expected {columns} of a feature, found {cells}")
+            yield cells
 
     def array(self, name: str) -> NDArray[np.generic]:
         """Read a small array, checked: a key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
@@ -468,7 +473,7 @@ class Store:
         if name in self._beside:
             return self._beside[name]
         self._have(name)
-        return read_array(self.path, self._own, name)
+        return arrays.read_array(self.path, self._own, name)
 
     def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
         """Yield (first item, items) of a small array, some at a time, in bounded memory."""
@@ -477,9 +482,9 @@ class Store:
             return
         self._have(name)
         length = self.manifest.lengths[name]
-        with SmallFile(self.path, self.manifest, name) as file:
-            for start in range(0, length, PIECE_ITEMS):
-                yield start, file.items(start, min(PIECE_ITEMS, length - start))
+        with arrays.SmallFile(self.path, self.manifest, name) as file:
+            for start in range(0, length, arrays.PIECE_ITEMS):
+                yield start, file.items(start, min(arrays.PIECE_ITEMS, length - start))
 
     def positions_of(self, stored: Integers) -> Ints:
         """Return the place in the table, and so among the names, of each stored feature."""
@@ -515,7 +520,7 @@ class Store:
         """Yield the covariates in the order given, one at a time in memory; added ones last."""
         if names := self.manifest.row_columns.get("covariates"):
             self._have("covariates")
-            with SmallFile(self.path, self.manifest, "covariates") as file:
+            with arrays.SmallFile(self.path, self.manifest, "covariates") as file:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
                     values = file.items(i * self.n_rows, self.n_rows)
                     yield Covariate(name, np.asarray(values, np.float64), levels)
@@ -532,10 +537,10 @@ class Store:
         """Return the kind of each stored feature, uint8 (n_features,)."""
         return np.asarray(self.array("kinds"), dtype=np.uint8)
 
-    def categories(self) -> Categories:
+    def categories(self) -> arrays.Categories:
         """Return what gives the categories of a stored feature."""
         self._have("kinds", "n_codes", *CATEGORIES)
-        return Categories(self.path, self.manifest)
+        return arrays.Categories(self.path, self.manifest)
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
@@ -631,7 +636,7 @@ class Store:
 
     def check_files(self) -> None:
         """Check that every file is there, with its full size; reads no data."""
-        check_files(self.path, self._own)
+        arrays.check_files(self.path, self._own)
 
     def stored_nbytes(self) -> int | None:
         """Return the bytes of all its files; None where they cannot be listed."""
@@ -649,14 +654,14 @@ class Store:
             with self._borrow(path / name):
                 if array in manifest.small_arrays:
                     counts["small arrays"] += 1
-                    verify_array(path, manifest, array)
+                    arrays.verify_array(path, manifest, array)
                     nbytes += manifest.lengths[array] * dtype_of(array).itemsize
                 else:
                     counts["coordinates" if array in COORDINATES else "codes"] += 1
                     nbytes += verify_file(path, name, crc)
         for texts in (self.names, self.row_ids):
-            for _ in texts:
-                pass
+            deque(texts, maxlen=0)
+        deque(self.feature_cells(), maxlen=0)
         is_category = self.kinds() == CATEGORICAL
         categories = self.categories()
         for feature in np.flatnonzero(is_category).tolist():
@@ -666,8 +671,7 @@ class Store:
             counts["values"] += reader.n_chunks
             nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
         if manifest.values_dtype is not None and is_category.any():
-            for _ in self.column_parts(np.flatnonzero(is_category)):
-                pass
+            deque(self.column_parts(np.flatnonzero(is_category)), maxlen=0)
         if columns := [one.values.nbytes for kind in "tc" for one in self.added(f"{kind}*")]:
             counts["added columns"], nbytes = len(columns), nbytes + sum(columns)
         return Verified(nbytes, counts)
@@ -728,7 +732,7 @@ class BedStore(Store):
         self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
 
     def _codes_now(self) -> Ints:
-        return np.array([stamp_of(str(self.bed.path))])
+        return np.array([arrays.stamp_of(str(self.bed.path))])
 
     def _codes_place(self, index: int) -> Path:
         return self.bed.path

@@ -9,16 +9,8 @@ from srs_ooc.base.arrays import Bytes, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import below
 from srs_ooc.base.text import ceil_div
+from srs_ooc.synthetic import problems
 from srs_ooc.synthetic.cells import Cells, hash_grid, noise_cells, normals, to_cells
-from srs_ooc.synthetic.problems import (
-    Planted,
-    Problem,
-    additive_classes,
-    check_shape,
-    distinct_places,
-    shuffled_classes,
-    signs,
-)
 
 MAX_BLOCK_SIZE = 1000
 _BLOCKS, _MEMBERS, _CELLS, _SIGNS, _CORRELATED_NOISE = 1, 2, 3, 4, 5
@@ -49,7 +41,7 @@ def block_cells(
 
 
 @dataclass(frozen=True)
-class Blocks(Planted):
+class Blocks(problems.Planted):
     """A table of correlated blocks with one cause in each of some blocks.
 
     Neighbours in the source form blocks of ``block_size`` (the last may be shorter), autoregressive
@@ -83,7 +75,7 @@ class Blocks(Planted):
     correlation: float = 0.9
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
+        problems.Problem.__post_init__(self)
         size, correlation = self.block_size, self.correlation
         if not 1 <= size <= MAX_BLOCK_SIZE:
             raise UsageError(f"--block-size: expected 1 to {MAX_BLOCK_SIZE}, found {size}.")
@@ -105,9 +97,9 @@ class Blocks(Planted):
 
     def target(self, start: int, stop: int) -> Bytes:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
-        return additive_classes(
+        return problems.additive_classes(
             self.cells(start, stop, self.positions),
-            signs(self._key(_SIGNS), self.n_relevant),
+            problems.signs(self._key(_SIGNS), self.n_relevant),
             noise_cells(self._key(_CORRELATED_NOISE), start, stop, _NOISE_COLUMN),
         )
 
@@ -127,7 +119,7 @@ class Blocks(Planted):
     def positions(self) -> Uints32:
         """Source positions of the causes: uint32 (n_relevant,)."""
         n_blocks = ceil_div(self.n_features, self.block_size)
-        blocks = distinct_places(self._key(_BLOCKS), self.n_relevant, n_blocks).tolist()
+        blocks = problems.distinct_places(self._key(_BLOCKS), self.n_relevant, n_blocks).tolist()
         key = self._key(_MEMBERS)
         members = (self._members(block) for block in blocks)
         return np.array([m[below(key, i, len(m))] for i, m in enumerate(members)], dtype=np.uint32)
@@ -143,7 +135,7 @@ _NULL_CELLS, _NULL_CLASSES = 1, 2
 
 
 @dataclass(frozen=True)
-class Noise(Problem):
+class Noise(problems.Problem):
     """A table of standard normal features, independent of the target.
 
     Parameters
@@ -170,9 +162,6 @@ class Noise(Problem):
     seed: int
     blocks: bool = False
 
-    def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-
     def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         key = self._key(_NULL_CELLS)
@@ -190,4 +179,4 @@ class Noise(Problem):
 
     @cached_property
     def _classes(self) -> Bytes:
-        return shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)
+        return problems.shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)

@@ -18,6 +18,7 @@ import numpy as np
 from srs_ooc.base.arrays import Bytes, Ints, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive_array, scale_below
+from srs_ooc.base.text import ceil_div
 from srs_ooc.synthetic.cells import STEPS, Cells, noise_cells
 from srs_ooc.synthetic.problems import Planted, find_planted
 
@@ -73,7 +74,13 @@ class Chain(Planted):
 
     def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        out = self._irrelevant(start, stop, columns)
+        if self.exact:  # what is irrelevant is a function of repetition and column
+            n_cells = self.n_cells(self.n_relevant)
+            first, last = start // n_cells, ceil_div(stop, n_cells)
+            noise = noise_cells(self._key(_NOISE), first, last, columns)
+            out = noise[np.arange(start, stop) // n_cells - first]
+        else:
+            out = noise_cells(self._key(_NOISE), start, stop, columns)
         numbers = self._cells(start, stop)
         at, which = find_planted(self.positions, columns)
         out[:, at] = STEPS * ((numbers[:, None] >> which) & 1)
@@ -97,15 +104,6 @@ class Chain(Planted):
         if self.exact:
             return rows % n_cells
         return scale_below(derive_array(self._key(_CELL), rows), n_cells).astype(np.int64)
-
-    def _irrelevant(self, start: int, stop: int, columns: Uints32) -> Cells:
-        """Return every column as if it were irrelevant: a function of (repetition, column)."""
-        if not self.exact:
-            return noise_cells(self._key(_NOISE), start, stop, columns)
-        n_cells = self.n_cells(self.n_relevant)
-        first = start // n_cells
-        noise = noise_cells(self._key(_NOISE), first, (stop + n_cells - 1) // n_cells, columns)
-        return noise[np.arange(start, stop) // n_cells - first]
 
 
 def parity(numbers: Bits) -> Bits:

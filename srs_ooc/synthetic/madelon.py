@@ -69,8 +69,7 @@ class Madelon(Planted):
         at, which = find_planted(self.positions, columns)
         if len(at):
             for low, high in pieces(stop - start, 4 * self.n_relevant):
-                values = self._relevant(start + low, start + high)
-                out[low:high, at] = to_cells(values[:, which])
+                out[low:high, at] = to_cells(self._relevant(start + low, start + high)[:, which])
         return out
 
     def target(self, start: int, stop: int) -> Bytes:
@@ -133,8 +132,7 @@ class Madelon(Planted):
         cluster = self._cluster[start:stop]
         rows = np.arange(start, stop, dtype=np.uint64)
         points = normals(hash_grid(self._key(_POINT), rows, np.arange(d)))
-        centred = self._vertices - self._vertices.mean(axis=0)
-        informative = CLASS_SEP * centred[cluster]
+        informative = CLASS_SEP * (self._vertices - self._vertices.mean(axis=0))[cluster]
         for j in range(d):
             informative += points[:, j, None] * self._mixing[cluster, j]
         relevant = np.zeros((stop - start, self.n_relevant))

@@ -34,6 +34,18 @@ class Problem(ABC):
     n_features: int
     seed: int
 
+    def __post_init__(self) -> None:
+        for option, value, least in (
+            ("--rows", self.n_rows, 2),
+            ("--features", self.n_features, 1),
+        ):
+            if not least <= value < MAX_SIDE:
+                raise UsageError(
+                    f"{option}: expected a number from {least} to {MAX_SIDE - 1}, found {value}."
+                )
+        if self.seed < 0:
+            raise UsageError(f"--seed: expected 0 or more, found {self.seed}.")
+
     @abstractmethod
     def cells(self, start: int, stop: int, columns: Uints32) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
@@ -81,8 +93,7 @@ def feature_name(position: int) -> str:
 
 def rows(problem: Problem, start: int, stop: int) -> Floats:
     """Return rows ``start .. stop - 1`` as float64 (stop - start, n_features)."""
-    columns = np.arange(problem.n_features, dtype=np.uint32)
-    return problem.cells(start, stop, columns) / STEPS
+    return problem.cells(start, stop, np.arange(problem.n_features, dtype=np.uint32)) / STEPS
 
 
 def columns(problem: Problem, positions: Uints32) -> Floats:
@@ -91,17 +102,6 @@ def columns(problem: Problem, positions: Uints32) -> Floats:
     for start, stop in pieces(problem.n_rows, len(positions)):
         np.divide(problem.cells(start, stop, positions).T, STEPS, out=values[:, start:stop])
     return values
-
-
-def check_shape(n_rows: int, n_features: int, seed: int) -> None:
-    """Raise UsageError unless the table has a size that can be generated."""
-    for option, value, least in (("--rows", n_rows, 2), ("--features", n_features, 1)):
-        if not least <= value < MAX_SIDE:
-            raise UsageError(
-                f"{option}: expected a number from {least} to {MAX_SIDE - 1}, found {value}."
-            )
-    if seed < 0:
-        raise UsageError(f"--seed: expected 0 or more, found {seed}.")
 
 
 def distinct_places(key: int, n_places: int, n_features: int) -> Uints32:
@@ -210,7 +210,7 @@ class Planted(Problem):
     seed: int
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
+        super().__post_init__()
         most = min(self.n_features, self.most_relevant)
         if not 1 <= self.n_relevant <= most:
             raise UsageError(

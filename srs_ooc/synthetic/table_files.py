@@ -57,8 +57,7 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
         for left in range(0, problem.n_features, width):
             right = min(left + width, problem.n_features)
             cells = problem.cells(start, stop, np.arange(left, right, dtype=np.uint32))
-            cells += CELL_LIMIT
-            words = _words()[cells]
+            words = _words()[cells + CELL_LIMIT]
             if right == problem.n_features:
                 words = np.hstack([words, endings])
             yield words.tobytes().translate(None, b"\0")

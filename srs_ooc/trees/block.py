@@ -55,9 +55,7 @@ class Block:
         memory: Bytes = np.empty(nbytes, dtype=np.uint8)
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
-        self.values: Floats | None = None
-        if n_values:
-            self.values = np.zeros((padded_columns(n_columns), n_values))
+        self.values = np.zeros((padded_columns(n_columns), n_values)) if n_values else None
 
     @property
     def layout(self) -> tuple[Bytes, int, bool, int]:
@@ -73,11 +71,10 @@ class Block:
 
     def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
         """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
-        n_columns = self.n_columns if n_columns is None else n_columns
         codes = self._by_column()
         if self.tiled:
             codes = codes.transpose(0, 2, 1).reshape(-1, self.n_rows)
-        return codes[:n_columns].copy()
+        return codes[: self.n_columns if n_columns is None else n_columns].copy()
 
     def _by_column(self) -> NDArray[Any]:
         """Return a view of the codes as (n_columns, n_rows), or of tiles as (tile, row, column)."""
@@ -178,21 +175,6 @@ def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
     """Return the most bytes the record of one tree takes."""
     n_leaves = limits.most_leaves(n_rows)
     return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
-
-
-def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
-    """Return the scratch bytes that best splits take besides."""
-    shape = n_rows, 1, n_classes, 1, n_channels
-    return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
-
-
-def thread_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
-) -> int:
-    """Return the most scratch bytes of one more thread that works on a tree."""
-    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
-    best = splitter == "best"
-    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)
 
 
 @lru_cache(maxsize=4096)

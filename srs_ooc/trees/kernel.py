@@ -236,10 +236,9 @@ def grow_and_ask(
         not records
         and categorical is None
         and takes_sorted(block, len(features), rows, len(predicted), limits)
+        and (said := grow_sorted(block, features, rows, predicted, tree_key, limits)) is not None
     ):
-        said = grow_sorted(block, features, rows, predicted, tree_key, limits)
-        if said is not None:
-            return *said, None
+        return *said, None
     given = block, features, rows, tree_key, limits
     grown = grow_tree(*given, record=True, categorical=categorical, n_threads=n_threads)
     assert grown.record is not None
@@ -385,8 +384,7 @@ def loss_of(said: Floats, response: Response, rows: Ints32) -> float:
     """
     weights = response.weights[rows]
     if response.is_regression:
-        targets = response.channels[-1][rows] / weights
-        errors = said[:, 0] - targets
+        errors = said[:, 0] - response.channels[-1][rows] / weights
         each = weights * (errors * errors)
     else:
         each = weights * (said.argmax(1) != response.labels[rows])

@@ -58,15 +58,13 @@ class Response:
     def weights(self) -> Floats:
         """The weight of each row; float64 (n_rows,)."""
         if self.n_channels > int(self.is_regression):
-            weights: Floats = self.channels[0].astype(np.float64)
-            return weights
+            return np.asarray(self.channels[0], np.float64)
         return np.ones(len(self.labels))
 
     @property
     def flush(self) -> int:
         """Rows whose channels add up within 32 bits."""
-        largest = int(np.abs(self.channels).max(initial=1))
-        return max(1, min(_LANE_SUM // largest, _LANE_SUM))
+        return max(1, _LANE_SUM // int(np.abs(self.channels).max(initial=1)))
 
     @staticmethod
     def classes(labels: Integers, n_classes: int, weights: Reals | None = None) -> "Response":
@@ -95,8 +93,7 @@ class Response:
         if whole is not None:
             bits = min(bits, _WEIGHTED_BITS - (int(whole.max()) - 1).bit_length())
         center = low / 2 + high / 2
-        exponent = bits - math.frexp(max(high - center, center - low))[1]
-        exponent = min(exponent, _LARGEST_EXPONENT)
+        exponent = min(bits - math.frexp(max(high - center, center - low))[1], _LARGEST_EXPONENT)
         targets = np.rint(np.ldexp(values - center, exponent)).astype(np.int32)
         channels = targets[None] if whole is None else np.stack([whole, whole * targets])
         labels = np.zeros(len(values), dtype=np.int32)
@@ -213,8 +210,7 @@ class TrainingRows:
 
     def only(self, rows: Ints32) -> "TrainingRows":
         """Return those that are among ``rows``, as often as they are there, in the same order."""
-        times = np.bincount(rows, minlength=len(self.response.labels))
-        return self._repeated(times[self.order])
+        return self._repeated(np.bincount(rows, minlength=len(self.response.labels))[self.order])
 
     def drawn(self, strata: Ints, key: int) -> Ints32:
         """Return one row of each stratum (:meth:`strata`), drawn by ``key``, ascending.
@@ -244,10 +240,9 @@ class TrainingRows:
         for n_more, which in enumerate(np.argsort(sizes, kind="stable")):
             quotas[which] = min(sizes[which], left // (len(sizes) - n_more))
             left -= quotas[which]
-        firsts = np.cumsum(sizes) - sizes
         within = [
             first + np.arange(quota) * size // max(1, quota)
-            for first, size, quota in zip(firsts, sizes, quotas, strict=True)
+            for first, size, quota in zip(np.cumsum(sizes) - sizes, sizes, quotas, strict=True)
         ]
         return np.concatenate([*within, [len(self.order)]])
 

@@ -31,9 +31,7 @@ class How(IntEnum):
     """Categories whose place is up to it go left; a missing value is a category."""
 
 
-_Ints = Ints32
-_Longs = Ints
-_Below = tuple[_Ints, _Longs, _Ints, Uints32, _Ints, _Longs]
+_Below = tuple[Ints32, Ints, Ints32, Uints32, Ints32, Ints]
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,7 @@ class Trees:
         return np.where(self.feature >= 0, np.searchsorted(features, self.feature), self.feature)
 
 
-_INT = (np.int32, np.int64, np.int32, np.int32, np.int64)
-_DTYPES = (*_INT, np.int32, np.uint32, np.int32, np.int64)
+_DTYPES = ("i4", "i8", "i4", "i4", "i8", "i4", "u4", "i4", "i8")
 
 
 def decode_trees(data: bytes, starts: Ints, stops: Ints, *, regression: bool = False) -> Trees:
@@ -279,8 +276,7 @@ def add_effects(
 
 def _as_bytes(codes: NDArray[np.unsignedinteger]) -> Bytes:
     n_slots, n_rows = codes.shape
-    raw: Bytes = np.ascontiguousarray(codes).view(np.uint8)
-    return raw.reshape(n_slots, n_rows * codes.itemsize)
+    return np.ascontiguousarray(codes).view(np.uint8).reshape(n_slots, n_rows * codes.itemsize)
 
 
 def tally_classes(found: Effects, truth: Ints, tally: Ints, n_threads: int = 1) -> None:

@@ -304,7 +304,7 @@ def test_inspect_refuses_what_is_no_store_or_not_whole(tmp_path, run):
     assert_refused(run("inspect", store), "codes/c/0/0", "no file")
     metadata = store / "zarr.json"
     metadata.write_text(metadata.read_text().replace('"format": 3', '"format": 7'))
-    assert_refused(run("inspect", store), "expected store format 3 to 5, found 7")
+    assert_refused(run("inspect", store), "expected store format 3 to 6, found 7")
 
 
 def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):

@@ -634,8 +634,9 @@ def test_the_largest_numbers_are_looked_at_without_a_warning(tmp_path):
     srs_ooc.ingest(table, tmp_path / "t.zarr", target=CLASSES)
 
 
-def test_words_for_missing_among_numbers_are_said_to_be_such(tmp_path):
-    (tmp_path / "t.csv").write_text("x,y\nmissing,a\n1,b\n")
+@pytest.mark.parametrize("word", ["missing", "<0.1", "> 25", "LOD", "<LLOQ"])
+def test_words_for_missing_among_numbers_are_said_to_be_such(tmp_path, word):
+    (tmp_path / "t.csv").write_text(f"x,y\n{word},a\n1,b\n")
     with pytest.raises(InputError, match="stands for a missing value, name it with --missing,"):
         srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr")
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bed_files import DOSAGES, NAMES, write_bed
 from command import error_of, peak_kb
 from command import srs_ooc as command
 from hypothesis import given
@@ -352,3 +353,85 @@ def test_it_works_at_the_smallest_cap_named(tmp_path):
     cap = int(error_of(*export, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
     assert peak_kb(*export, "--memory-mb", cap) * 1024 / 1e6 < cap
     assert Store.open(tmp_path / "s.zarr").n_features == 15_000
+
+
+# Back into the files of the field.
+
+
+def test_genotypes_go_back_as_plink_extracts_them(tmp_path):
+    """PLINK 1.9 with --extract --keep-allele-order wrote these bytes of such files."""
+    bed = write_bed(tmp_path, DOSAGES, [".", *NAMES[1:]])
+    srs_ooc.ingest(bed, tmp_path / "g.zarr")
+    export_columns(Store.open(tmp_path / "g.zarr"), np.array([7, 0, 31]), tmp_path / "o.bed")
+    lines = np.frombuffer(bed.read_bytes()[3:], np.uint8).reshape(len(NAMES), -1)
+    found = (tmp_path / "o.bed").read_bytes()
+    assert found == bed.read_bytes()[:3] + lines[[0, 7, 31]].tobytes()
+    wanted = bed.with_suffix(".bim").read_text().splitlines()
+    assert (tmp_path / "o.bim").read_text().splitlines() == [wanted[i] for i in (0, 7, 31)]
+    people = [f"0\tI{i}\t0\t0\t0\t{2 - i % 2}" for i in range(len(DOSAGES))]
+    assert (tmp_path / "o.fam").read_text().splitlines() == people
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["no", "yes"], ["-9", "-9"]),
+        (["0", "1"], ["1", "2"]),
+        (["control", "case"], ["1", "2"]),
+        ([1.25, 3.5], ["1.25", "3.5"]),
+    ],
+)
+def test_phenotypes_are_what_plink_takes_them_for(tmp_path, cells, expected):
+    bed = write_bed(tmp_path)
+    target = [cells[i % 2] for i in range(len(DOSAGES))]
+    task = "regression" if cells[0] == 1.25 else "auto"
+    srs_ooc.ingest(bed, tmp_path / "g.zarr", target=target, task=task)
+    export_columns(Store.open(tmp_path / "g.zarr"), np.array([0]), tmp_path / "o.bed")
+    found = [line.split()[5] for line in (tmp_path / "o.fam").read_text().splitlines()]
+    assert found[:2] == expected
+
+
+def test_what_is_no_genotype_is_refused_and_leaves_nothing(tmp_path):
+    store, _ = csv_store(tmp_path)
+    srs_ooc.ingest(write_bed(tmp_path), tmp_path / "g.zarr")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file["X"] = [[0, 1], [2, 3.5]]
+        for frame in ("obs", "var"):
+            file[f"{frame}/_index"] = np.array(["a", "b"], "S")
+            file[frame].attrs["_index"] = "_index"
+        for name in ("chromosome", "position", "counted_allele", "other_allele"):
+            file[f"var/{name}"] = np.array(["1", "2"], "S")
+    srs_ooc.ingest(tmp_path / "a.h5ad", tmp_path / "a.zarr", no_target=True)
+    for one, name in ((store, "f,"), (tmp_path / "a.zarr", "b")):
+        before = listing(tmp_path)
+        with pytest.raises(UsageError, match=f"of .{name}.*Ingest the .bed"):
+            export_columns(Store.open(one), np.array([0, 1]), tmp_path / "o.bed")
+        assert listing(tmp_path) == before
+    (tmp_path / "o.fam").touch()
+    with pytest.raises(UsageError, match=r"o\.fam exists"):
+        export_columns(Store.open(tmp_path / "g.zarr"), np.array([0]), tmp_path / "o.bed")
+
+
+def test_cells_go_back_as_anndata_reads_them(tmp_path, labelled, coloured):
+    """That anndata 0.12.19 reads such a file, cell by cell, was seen."""
+    h5py = pytest.importorskip("h5py")
+    bed = write_bed(tmp_path)
+    srs_ooc.ingest(bed, tmp_path / "g.zarr")
+    export_columns(Store.open(tmp_path / "g.zarr"), np.array([9, 4]), tmp_path / "o.h5ad")
+    with h5py.File(tmp_path / "o.h5ad") as file:
+        assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
+        assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
+        np.testing.assert_array_equal(file["X"][:], DOSAGES[:, [9, 4]])
+        assert file["X"].dtype == np.float32
+        obs, var = file["obs"], file["var"]
+        assert obs["_index"].asstr()[:3].tolist() == ["I0", "I1", "I2"]
+        assert obs["phenotype/categories"].asstr()[:].tolist() == ["case", "control"]
+        assert obs["phenotype/codes"][:3].tolist() == [0, 1, 0]
+        assert list(obs.attrs["column-order"]) == ["phenotype"]
+        assert var["_index"].asstr()[:].tolist() == ["rs9", "rs4"]
+        assert var["position"].asstr()[:].tolist() == ["109", "104"]
+        assert dict(var["position"].attrs)["encoding-type"] == "string-array"
+    written(labelled[0], tmp_path / "l.h5ad")
+    with pytest.raises(UsageError, match=r"numbers to export as .h5ad"):
+        written(coloured, tmp_path / "c.h5ad", (0, 1))

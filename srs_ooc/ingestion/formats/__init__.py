@@ -316,6 +316,8 @@ class Table:
         Columns that are no features unless they are named: one alone holds row ids.
     genotypes : BedFile or None
         The file, where it is one of PLINK 1 that a store may link to.
+    feature_columns : mapping of str to collection (n_columns,)
+        What else is known of the columns, by name: numbers or texts, None where one is missing.
     held, opening : tuple of Lease, or None
         What is held of the table to the end, and what opening it took; None where only the process
         can tell.
@@ -344,6 +346,7 @@ class Table:
     default_target: str | None = None
     index_names: Sequence[str] = ()
     genotypes: BedFile | None = None
+    feature_columns: Mapping[str, Collection[Any]] = MappingProxyType({})
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
@@ -405,13 +408,20 @@ _BED, _ZIP = re.escape(MAGIC), rb"PK\x03\x04.{26}"
 _VCF = b"##fileformat=VCF|BCF\2"
 _LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
 _OTUS = rb"# Constructed from biom file|(#[^\t\n]*\n)*#OTU ?ID\t"
-_BIOM = rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix)'
+_ARFF = rb"(?i)([ \t\r]*(%[^\n]*)?\n)*[ \t]*@relation\s"
+_BIOM = (
+    rb'\s*\{.*("format_url"\s*:\s*"http://(www\.)?biom-format|"Biological Observation Matrix'
+    rb'|"(rows|columns)"\s*:\s*\[\s*\{\s*"(id|metadata)"\s*:)'
+)
+_GENOTYPES = rb"(?=.*\s[ACGT]\s)(\S+[ \t]+){4}[-0-9]+[ \t]+\S+([ \t]+[ACGTN0]){2}([ \t].*)?"
+_SOFT = rb"\^(DATABASE|DATASET|SERIES|SAMPLE|PLATFORM|Annotation)\b"
 _BOOK = rb"\xd0\xcf\x11\xe0|PK\x03\x04.{26}(\[Content_Types|_rels/|docProps/|xl/|mimetypeapp)"
 _PT = rb"\x80\x02\x8a\nl\xfc\x9cF|PK\x03\x04.{26}[^/\0]+/data\.pkl"
 _HDF5 = rb"(.{512})?\x89HDF\r\n\x1a\n"
 _R = rb"RD[XAB][23]\n|(X\n\0\0\0|B\n)[\2\3]|A\n[23]\n\d{5,6}\n\d{5,6}\n"
 _BINARY = rb"(?!\x1f\x8b|BZh|\xfd7z|\x28\xb5)(?=.*\0).*[\0-\x7f][\x80-\xc1\xf5-\xff]"
-_PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+PACKED = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+"""What packs a file, by the suffix that its name then has."""
 _PACKED_NAME = re.compile(r"(.*)\.b?(gz|xz|bz2|zst)", re.IGNORECASE)
 
 
@@ -435,6 +445,7 @@ _STREAM = _python("pyarrow", "p.ipc.open_stream('FILE').read_pandas()")
 _SPSS = _python("pyreadstat", "p.read_sav('FILE', apply_value_formats=True)[0]")
 _STATA = _python("pandas", "p.read_stata('FILE')")
 _SAS = _python("pyreadstat", "p.read_sas7bdat('FILE')[0]")
+_UMI = _python("pandas", "p.read_table('FILE').pivot_table('count', 'cell', 'gene', 'sum', 0)")
 _XPT = _python("pyreadstat", "p.read_xport('FILE')[0]")
 _SALMON = _joined("*/quant.sf", "parent.name", ").TPM")
 _KALLISTO = _joined("*/abundance.tsv", "parent.name", ").tpm")
@@ -443,11 +454,13 @@ _SHEET = "Save the sheet that holds the table as CSV (UTF-8) and ingest that."
 _TABLE = "Take the table out: `unzip -p FILE '*/data/feature-table.biom' > NEW.biom`."
 _TORCH = "Save a matrix, in Python: `numpy.save('NEW.npy', torch.load('FILE'))`."
 _CUT = "Ingest what follows with --orient features: `grep -v '^#' FILE | cut -f 1,7- > NEW.tsv`."
-_BGEN = "`plink2 --bgen FILE ref-first --sample SAMPLES --make-pgen --out NEW` (PLINK's: ref-last)."
 _PROTEINS = """d = p.read_csv('FILE', sep='\\t', index_col='Majority protein IDs');
  d = d[(d.filter(regex='^Reverse|ontaminant') != '+').all(axis=1)];
  d = d.filter(regex='^(LFQ intensity|Reporter intensity corrected) '); d.where(d > 0).T"""
 _MAXQUANT = _python("pandas", _PROTEINS.replace("\n", ""))
+_PED = "`plink --file NAME --make-bed --out NAME`, of NAME.ped and NAME.map; then ingest NAME.bed."
+_SERIES = """GEO has its series, too: get `GSE..._series_matrix.txt.gz`. Of a GDS, with --orient
+ features: `gzip -dc FILE | grep -v '^[!#^]' | cut -f 1,3- > NEW.tsv`.""".replace("\n", "")
 _EACH = "Name the file in it. If each holds the counts of a sample, as of HTSeq: "
 _PAGE = "Download the file itself: this is a page about it, or an error."
 _UTF_16 = "Convert it: `iconv -f utf-16 -t utf-8 FILE > NEW`."
@@ -464,7 +477,8 @@ class Format:
         Its name, in messages and documents.
     reader : str
         Where the class or function is that makes a :class:`Table` of a ``files.File``, as
-        ``module:name``, loaded once it is needed; empty where nothing reads it.
+        ``module:name``, loaded once it is needed; empty where nothing reads it, ``csv`` of texts
+        that are streamed.
     magic : bytes
         Regular expression of its first bytes; packed by gzip, xz, bzip2 or zstd it is not read.
     ending : str
@@ -537,7 +551,7 @@ class Format:
         """
         expected, found, remedy = "a kind of file that is read", self.name, self.remedy
         if packing and self.magic:
-            how = _PACKED[packing]
+            how = PACKED[packing]
             expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
         elif self.reader:
             return
@@ -551,7 +565,7 @@ class Format:
         if self.named and kinds and self not in kinds:
             said.append(f"{kinds[0].name}, but it is {self.name}")
         if (named := packed.lower()) != packing and self.reader:
-            how = [f"packed by {_PACKED[one]}" if one else "not packed" for one in (named, packing)]
+            how = [f"packed by {PACKED[one]}" if one else "not packed" for one in (named, packing)]
             said.append(f"a file {how[0]}, but it is {how[1]}")
         return f"its name is that of {' and '.join(said)}, and was read so" * bool(said)
 
@@ -571,6 +585,7 @@ FORMATS = (
     Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib", named="pgen"),
     Format("PLINK 1", "genotypes:BedTable", _BED, named="bed"),
     Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
+    Format("BGEN", "bgen:BgenTable", b".{16}bgen", also="path", needs="bgen", named="bgen"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
     Format("MatrixMarket", "matrix_market:MtxTable", head=rb"(?i)%%MatrixMarket\s", also="path"),
     Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
@@ -578,6 +593,7 @@ FORMATS = (
     Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
     Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
     Format("10x folder", "matrix_market:MtxTable", holds=("matrix.mtx", "matrix.mtx.gz")),
+    Format("ARFF", TEXT.reader, head=_ARFF, named="arff"),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("data of R", head=_R, named="rds rdata rda", remedy=_R_LINE),
     Format("PyTorch", "", _PT, named="pt pth", remedy=_TORCH),
@@ -587,12 +603,14 @@ FORMATS = (
     Format("Stata", "", rb"<stata_dta>|[\x66-\x73][\1\2]\x01\0", named="dta", remedy=_STATA),
     Format("SAS", "", rb"\0{12}\xc2\xea\x81\x60\xb3\x14\x11\xcf", named="sas7bdat", remedy=_SAS),
     Format("SAS transport", "", rb"HEADER RECORD\*{7}LIB", named="xpt", remedy=_XPT),
-    Format("BGEN", "", b".{16}bgen", named="bgen", remedy=_BGEN),
     Format("a workbook", "", _BOOK, named="xlsx xlsm xls ods", remedy=_SHEET),
     Format("QIIME 2", "", _ZIP + rb"[-0-9a-f]{36}/", named="qza", remedy=_TABLE),
     Format("a zip archive", "", rb"PK\x03\x04", named="zip", remedy="Unpack it: `unzip FILE`."),
     Format("featureCounts", line=rb"Geneid\tChr\tStart\tEnd\tStrand\tLength\t.*", remedy=_CUT),
+    Format("UMI-tools", line=rb"gene\tcell\tcount", remedy=_UMI),
     Format("MaxQuant", line=rb"Protein IDs\tMajority protein IDs\t.*", remedy=_MAXQUANT),
+    Format("PLINK's text", "", b"", r".+\.ped(\.[^.]*)?", _GENOTYPES, remedy=_PED),
+    Format("GEO SOFT", head=_SOFT, remedy=_SERIES),
     Format("salmon", holds=("*/quant.sf",), remedy=_SALMON),
     Format("kallisto", holds=("*/abundance.tsv",), remedy=_KALLISTO),
     Format("a folder", holds=("*",), remedy=_EACH + _joined("*", "stem", ", header=None)[1]")),
@@ -603,6 +621,7 @@ FORMATS = (
 """Each kind of file that is known, read or not; the first that fits is what a file is."""
 
 REMEDIES = {
+    "bgen": "Run `pip install 'srs-ooc[bgen]'`, or `plink2 --bgen FILE ref-first --make-pgen`.",
     "cyvcf2": "Run `pip install 'srs-ooc[vcf]'`, or `plink2 --vcf FILE --make-pgen`.",
     "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
     "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",

@@ -148,7 +148,8 @@ def open_rows(file: File) -> FeatureRows:
     header.append(texts_of(names))
     kept, stream = np.zeros(n_fields, np.bool_), text_tables.CsvStream(source, form)
     kept[samples] = True
-    how = (features, lambda *done: None, PIECE_NBYTES, options.kinds.by_name())
+    beside = {name: at for at, name in enumerate(names) if at and not kept[at]}
+    how = (features, lambda *done: None, PIECE_NBYTES, options.kinds.by_name(), beside)
     rows = FeatureRows(stream, header, kept[1:], file.scratch, *how)
     if promised not in (None, rows.n_read):
         _refuse(source, f"{promised} rows below, as line 2 says", rows.n_read)
@@ -188,9 +189,7 @@ def open_json(file: File) -> Table:
         said = json.loads(b"".join(PieceReader(source).pieces()))
         cells, is_dense = np.array(said["data"], np.float64), said.get("matrix_type") == "dense"
         ids, names = ([str(one["id"]) for one in said[side]] for side in ("columns", "rows"))
-        known = [one.get("metadata") or {} for one in said["columns"]]
-        fields = dict.fromkeys(chain(*known))
-        columns = [ids, *([_item(one.get(name)) for one in known] for name in fields)]
+        known, beside = (_columns_of(said[side]) for side in ("columns", "rows"))
         *places, values = [cells] if is_dense else cells.reshape(-1, 3).T
         at = tuple(one.astype(np.intp) for one in reversed(places))
         shape, found = (len(ids), len(names)), cells.T if is_dense else (values, at)
@@ -200,12 +199,19 @@ def open_json(file: File) -> Table:
     except _DAMAGE:
         is_right = False
     if not is_right:
-        _refuse(source, what, "damage, or counts that contradict", remedy)
+        _refuse(source, what, "damage, texts, or counts that contradict", remedy)
     matrix = in_memory.SparseTable(whole, str(file))
     matrix.format, matrix.names, matrix.default_ids = file.format.name.lower(), names, "id"
-    matrix.annotations = dict(zip(Names.numbered(["id", *fields]), columns, strict=True))
+    columns = zip(Names.numbered(["id", *known]), [ids, *known.values()], strict=True)
+    matrix.annotations, matrix.feature_columns = dict(columns), beside
     matrix.held, matrix.opening = table.held, table.opening
     return matrix
+
+
+def _columns_of(side: list[Any]) -> dict[str, list[Any]]:
+    """Return what the metadata of samples, or of features, say by name."""
+    known = [one.get("metadata") or {} for one in side]
+    return {name: [_item(one.get(name)) for one in known] for name in dict.fromkeys(chain(*known))}
 
 
 def _item(cell: Any) -> Any:

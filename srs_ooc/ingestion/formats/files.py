@@ -41,6 +41,7 @@ from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, pla
 GROUP = "srs_ooc.formats"
 Opener = Callable[[Path, IngestOptions], Table]
 Outside = Callable[[Path, Path, int], Any]
+Known = tuple[Format, str, str]
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def together(tables: Sequence[Any]) -> Sequence[Any]:
     return [Path(f"{paths[0]}::{others}")]
 
 
-def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
+def known_of(path: Path, inner: str = "") -> Known:
     """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
     packing, start, text = sources.beginnings_of(path)
     for one in formats.FORMATS:
@@ -112,21 +113,14 @@ def known_of(path: Path, inner: str = "") -> tuple[Format, str, str]:
     return formats.TEXT, "", packing
 
 
-def remark_on(path: Path) -> str:
-    """Return a remark on a file whose name promises what it is not; empty if none is to make."""
-    file, inner = place_in(path)
-    known, _, packing = known_of(file, inner)
-    return known.belied(file.name, packing)
-
-
 def format_of(path: Path, inner: str = "") -> Format | None:
     """Return what a file is that has a reader; None if it is a text table, or nothing reads it."""
     known = known_of(path, inner)[0]
-    return known if known.reader and known is not formats.TEXT else None
+    return known if known.reader not in ("", formats.TEXT.reader) else None
 
 
-def opener_of(path: Path, query: str | None = None) -> Opener | None:
-    """Return what opens a file, by its first bytes or its name; None for a text table.
+def opener_of(path: Path, query: str | None = None, known_as: Known | None = None) -> Opener | None:
+    """Return what opens a file, as it is known or known as; None for a text table.
 
     It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
     that have to be loaded.
@@ -140,7 +134,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return partial(_opened, partial(File, zarr, url, inner))
-    known, _, packing = known_of(file, inner)
+    known, _, packing = known_as or known_of(file, inner)
     if query is not None and known.also != "query":
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
@@ -148,10 +142,12 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
             "Leave --query out, or check the path."
         )
     if inner and file.is_file() and known.also != "path":
+        others = ", ".join(dict.fromkeys(one.name for one in formats.FORMATS if one.also == "path"))
         raise InputError(
-            f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
+            f"{what}: expected :: and a name after a file of {others}, found {known.name}. Leave "
+            "both out."
         )
-    if known.reader and known is not formats.TEXT and not (packing and known.magic):
+    if known.reader not in ("", formats.TEXT.reader) and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
@@ -289,24 +285,14 @@ def open_npz(file: File) -> Table:
             return Items(shapes[key][0], lambda some: read()[some])
 
         table = NpyTable(file, unpacked(main))
-        n_rows, n_columns = table.shape
-        beside = [one for one in keys if one != main]
-        if "names" in beside and shapes["names"] == (n_columns,):
-            beside.remove("names")
-            table.names = items("names")
-        rows = {one: items(one) for one in beside if shapes[one] == (n_rows,)}
-    table.annotations, table.default_ids = rows, "ids" if "ids" in rows else None
-    table.default_target = "y" if "y" in rows else None
+        in_memory.take_beside(table, {one: shapes[one] for one in keys if one != main}, items)
     return table
 
 
 def _shape_in(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
     """Return the shape of an array, and that of a single number for what is none."""
     with suppress(*in_memory.BAD_HEADER, *_BAD_ARCHIVE), archive.open(entry) as file:
-        is_first = np.lib.format.read_magic(file) == (1, 0)
-        form = np.lib.format
-        read = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
-        return tuple(map(int, read(file)[0]))
+        return tuple(map(int, in_memory.HEADERS[np.lib.format.read_magic(file)](file)[0]))
     return ()
 
 
@@ -438,16 +424,12 @@ class SvmlightTable(in_memory.SparseTable):
 
 def lines_in(pieces: PieceReader) -> Iterator[bytes]:
     """Yield the lines of a text, without their ends."""
-    rest: list[Any] = []
+    rest = b""
     for piece in pieces.pieces():
-        head, mark, tail = piece.rpartition(b"\n")
-        if not mark:
-            rest.append(piece)
-            continue
-        yield from b"".join([*rest, head]).split(b"\n")
-        rest = [tail]
-    if last := b"".join(rest):
-        yield last
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 # Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow; first the size

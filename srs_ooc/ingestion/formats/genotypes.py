@@ -7,6 +7,7 @@ at https://www.cog-genomics.org/plink/2.0/formats.
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,15 +26,20 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
 _BIM, _FAM = b"CHROM ID CM POS ALT REF".split(), b"FID IID PAT MAT SEX PHENO1".split()
+VARIANT = ("chromosome", "id", "cM", "position", "counted_allele", "other_allele")
+"""What is known of a variant beside its name, in the order of a ``.bim`` file."""
 _NEEDED = {b"CHROM", b"ID", b"POS", b"ALT", b"REF", b"IID"}
-_CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
-_SEXES = {b"1": "male", b"2": "female", b"M": "male", b"F": "female"}
-_STATUS = {b"1": "control", b"2": "case"}
-_UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
+CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
+"""What columns of PLINK's files of samples are called here."""
+STATUS = {"1": "control", "2": "case"}
+"""What a phenotype is called where it holds nothing else."""
+_SEXES = {"1": "male", "2": "female", "M": "male", "F": "female"}
+_UNKNOWN = {"0", "-9", "NA", "na", "nan"}
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 """The first columns of a ``.raw`` file, which is a text table."""
 TRAW = ["CHR", "SNP", "(C)M", "POS", "COUNTED", "ALT"]
 """Those of a ``.traw`` file: a variant a line, then FID_IID of each sample."""
+_FORMATS = ("bed,", "pgen,", "vcf,", "bgen,")
 _KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
@@ -62,12 +68,16 @@ class BedTable(Table):
         self.annotations = _annotations(samples)
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
-            lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
-            lambda: map(_by_place, _records_of(variants, _BIM)),
+            partial(_cells_of, variants, b"ID"),
+            lambda: map(_by_place, records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
+        self.feature_columns = {
+            name: formats.Names(n_variants, partial(_cells_of, variants, field))
+            for name, field in zip(VARIANT, _BIM, strict=True)
+        }
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
         self.opening = (of_rows, compared)
@@ -109,7 +119,7 @@ class PgenTable(BedTable):
                 f"{self._path}: expected the {n_variants:,} variants of {variants.name}, found "
                 f"{found:,}. Get the three files again, as they belong together."
             )
-        for one in _records_of(variants, _BIM):
+        for one in records_of(variants, _BIM):
             if b"," in one[b"ALT"]:
                 raise InputError(
                     f"{self._path}: expected variants of two alleles, found {_by_place(one)!r:.80}"
@@ -135,13 +145,14 @@ class PgenTable(BedTable):
 
 def is_plink(source: Mapping[str, Any]) -> bool:
     """Tell by what a manifest says of its source whether that was such files, or made of some."""
-    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,", "vcf,"))
+    return "plink" in source or str(source.get("format")).startswith(_FORMATS)
 
 
 def cells_of_raw(name: str, cells: Iterable[bytes], form: TextForm) -> list[str]:
     """Return the cells of a column before the genotypes of a ``.raw`` file, where 0 is no sex."""
     gone = next(iter(form.missing or ("",)))
-    return [(_SEXES.get(cell, gone) if name == "SEX" else cell.decode()) for cell in cells]
+    texts = map(bytes.decode, cells)
+    return [(_SEXES.get(cell, gone) if name == "SEX" else cell) for cell in texts]
 
 
 def in_role(
@@ -217,9 +228,14 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
                 )
 
 
-def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
+def records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
     """Yield the fields of each line by name."""
     return (dict(zip(*both, strict=True)) for both in _fields_of(path, names))
+
+
+def _cells_of(path: Path, field: bytes) -> Iterator[str]:
+    """Yield a field of each line, 0 where there is none."""
+    return (_text(one.get(field, b"0")) for one in records_of(path, _BIM))
 
 
 def _text(cell: bytes) -> str:
@@ -234,21 +250,26 @@ def _by_place(one: dict[bytes, bytes]) -> str:
 
 def _annotations(path: Path) -> dict[str, list[str | None]]:
     """Return what a ``.fam`` or ``.psam`` file says of samples."""
-    columns: dict[bytes, list[bytes]] = {}
-    for one in _records_of(path, _FAM):
+    columns: dict[str, list[str]] = {}
+    for one in records_of(path, _FAM):
         for name, cell in one.items():
-            columns.setdefault(name, []).append(cell)
+            columns.setdefault(_text(name), []).append(_text(cell))
+    return annotations_of(columns)
 
-    def known(name: str, cells: list[bytes]) -> list[str | None]:
+
+def annotations_of(columns: Mapping[str, list[str]]) -> dict[str, list[str | None]]:
+    """Return row annotations, by what they are called, of columns of samples by PLINK's names."""
+
+    def known(name: str, cells: list[str]) -> list[str | None]:
         if name == "SEX":
             return [_SEXES.get(cell) for cell in cells]
-        if name == "PHENO1" and set(cells) <= _STATUS.keys() | _UNKNOWN:
-            return [_STATUS.get(cell) for cell in cells]
-        unknown = () if name in ("FID", "IID", "PAT", "MAT") else _UNKNOWN - {b"0"}
-        return [None if cell in unknown else _text(cell) for cell in cells]
+        if name == "PHENO1" and set(cells) <= STATUS.keys() | _UNKNOWN:
+            return [STATUS.get(cell) for cell in cells]
+        unknown = () if name in ("FID", "IID", "PAT", "MAT") else _UNKNOWN - {"0"}
+        return [None if cell in unknown else cell for cell in cells]
 
-    found = {_text(name): known(_text(name), cells) for name, cells in columns.items()}
+    found = {name: known(name, cells) for name, cells in columns.items()}
     ids = found.get("IID", [])
     if len(set(ids)) < len(ids) and "FID" in found:
         ids = [f"{one}:{other}" for one, other in zip(found["FID"], ids, strict=True)]
-    return {"id": ids} | {_CALLED.get(name, name): found[name] for name in found if name != "id"}
+    return {"id": ids} | {CALLED.get(name, name): found[name] for name in found if name != "id"}

@@ -154,6 +154,8 @@ def name_both(
     said = [f"{told}; row ids: {ids or 'none'}"]
     columns = _choose(table, columns, at, said)
     describe(table, (rows, ids), (columns, names))
+    known = table.feature_columns.items()  # Cell Ranger calls symbols so
+    table.feature_columns = {{"name": "symbol"}.get(name, name): one for name, one in known}
     repeats = table.names is not columns.get(str(names))
     said.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
     said.append(f"--names-from id takes {other}" if other not in (None, names) else "")
@@ -285,10 +287,11 @@ def _matrix_in(group: Any, what: str) -> Any:
 def _length(node: Any) -> int | None:
     """Return how many items a dataset of one dimension has, or a vector of MATLAB's.
 
-    Of netCDF a text may be a line of characters.
+    Of netCDF a text may be a line of characters, of BIOM several, such as a taxonomy.
     """
     shape = getattr(node, "shape", None) or (0, 0, 0)
-    if len(shape) == 2 and node.dtype == "S1" and _NETCDF & node.attrs.keys():
+    is_several = node.dtype.kind == "O" and "/metadata/" in node.name if any(shape) else False
+    if len(shape) == 2 and (is_several or (node.dtype == "S1" and _NETCDF & node.attrs.keys())):
         return int(shape[0]) if shape[1] else None
     is_vector = len(shape) == 2 and min(shape) == 1 and "MATLAB_class" in node.attrs
     return int(max(shape)) if len(shape) == 1 or is_vector else None
@@ -320,6 +323,7 @@ class _Items(Items):
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
+        self.is_measured = not self.is_text and dtype.kind not in "iu"
         self.noted: Any = {} if levels is None else levels.node.attrs
 
     @property
@@ -342,6 +346,8 @@ class _Items(Items):
             cells = self._cells[(0, some) if is_row else some]
             if cells.ndim == 2 and cells.dtype == "S1":
                 cells = cells.view(f"S{cells.shape[1]}")
+            elif cells.ndim == 2 and cells.dtype.kind == "O":
+                cells = np.array([b"; ".join(filter(None, line)) for line in cells], object)
             decoder = in_memory.Decoder(cells.dtype, self.attrs, self._what)
             items = decoder.items(np.ravel(cells))
             if self.is_escaped:
@@ -414,6 +420,13 @@ def describe(table: Table, rows: _Known, columns: _Known) -> None:
         table.names = names if is_distinct else Names(n_columns, lambda: Names.numbered(names))
         of_names = Lease("which names repeat", (24 if is_distinct else Names.NUMBERED) * n_columns)
         table.held = (*(table.held or ()), of_names)
+    table.feature_columns = {
+        name: one
+        for name, one in columns[0].items()
+        if len(one) == n_columns and one is not table.names and not getattr(one, "is_measured", 0)
+    }
+    levels = sum(getattr(one, "held_nbytes", 0) for one in table.feature_columns.values())
+    table.held = (*(table.held or ()), *[Lease("texts of categories", levels)] * bool(levels))
 
 
 def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
@@ -421,12 +434,13 @@ def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
 
     Their ids or names are the only distinct texts; none where rows and columns are as many.
     """
-    columns = {name: _column(one, what) for name, one in _members(matrix.parent).items()}
+    known = {name: _column(one, what) for name, one in _members(matrix.parent).items()}
     frames: list[_Frame] = []
     for length in shape:
-        items = {name: one for name, one in columns.items() if one and len(one) == length}
+        items = {name: one for name, one in known.items() if one and len(one) == length}
         frames.append((items, _only_of(items) if shape[0] != shape[1] else None))
-    return frames
+    rows, (columns, names) = frames
+    return [rows, ({name: columns[name] for name in columns if name == names}, names)]
 
 
 # Matrices.

@@ -174,6 +174,11 @@ BAD_HEADER = (
     ValueError, EOFError, OSError, SyntaxError, TypeError, OverflowError, MemoryError,
     RecursionError, tokenize.TokenError,
 )  # fmt: skip
+HEADERS: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""What reads the header, by the version of the format."""
 
 
 def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
@@ -187,13 +192,9 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
     """
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            if version == (1, 0):
-                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-            elif version == (2, 0):
-                shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(file)
-            else:
+            if (version := np.lib.format.read_magic(file)) not in HEADERS:
                 raise _refused(what, f"found version {version} of the format")
+            shape, is_fortran, dtype = HEADERS[version](file)
             offset = file.tell()
         found = path.stat().st_size - offset
     except OSError as error:
@@ -291,8 +292,10 @@ def text_of(item: Any) -> str | None:
     return text.strip(" \t")
 
 
-def texts_in(items: list[Any], where: Callable[[int], str]) -> list[str | None]:
-    """Return items as texts; None where one is missing. ``where`` says where an item stands.
+def texts_in(items: list[Any], where: Callable[[int], str], first: int = 0) -> list[str | None]:
+    """Return items, from ``first`` on, as texts; None where one is missing.
+
+    ``where`` says where an item stands.
 
     Raises
     ------
@@ -300,7 +303,7 @@ def texts_in(items: list[Any], where: Callable[[int], str]) -> list[str | None]:
         If one is no text.
     """
     texts = []
-    for i, item in enumerate(items):
+    for i, item in enumerate(items, first):
         try:
             texts.append(text_of(item))
         except (TypeError, UnicodeError):
@@ -436,8 +439,7 @@ def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[
         If one is no text.
     """
     for block in blocks:
-        first = len(spool)
-        texts = texts_in(block, lambda i, first=first: where(first + i))  # type: ignore[misc]
+        texts = texts_in(block, where, len(spool))
         spool.append(texts_of(text or "" for text in texts))
 
 
@@ -451,7 +453,7 @@ def texts_given(what: str, blocks: Iterable[list[Any]], expected: int) -> Iterat
     """
     n_items = 0
     for block in blocks:
-        texts = texts_in(block, lambda i, first=n_items: f"{what}, item {first + i + 1}")  # type: ignore[misc]
+        texts = texts_in(block, lambda i: f"{what}, item {i + 1}", n_items)
         if None in texts:
             place = n_items + texts.index(None) + 1
             raise InputError(f"{what}: expected a text at {place}, found none. Fill it in.")
@@ -465,6 +467,23 @@ def texts_given(what: str, blocks: Iterable[list[Any]], expected: int) -> Iterat
 
 
 # NumPy arrays and SciPy sparse matrices in memory.
+
+
+def take_beside(
+    table: Table, shapes: Mapping[str, tuple[int, ...]], items: Callable[[str], Sequence[Any]]
+) -> None:
+    """Have a matrix take what stands beside it, by shapes and items of arrays by name.
+
+    ``names`` of its columns, and columns of its rows, of which ``ids`` and ``y`` have their roles.
+    """
+    if is_named := shapes.get("names") == table.shape[1:]:
+        table.names = items("names")
+    rows = [one for one, shape in shapes.items() if shape == table.shape[:1]]
+    known = {one: items(one) for one in rows if not (is_named and one == "names")}
+    table.annotations = known
+    table.default_ids, table.default_target = (
+        one if one in known else None for one in ("ids", "y")
+    )
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
@@ -603,10 +622,7 @@ class FrameTable(Table):
         self.names, self._kinds = list(map(str, names)), list(kinds)
         called = {kind: str(kind).lower() for kind in set(self._kinds)}
         plain = {kind: name.removesuffix("[pyarrow]") for kind, name in called.items()}
-        is_text = {
-            kind: name.startswith(_TEXT) and not name.startswith("struct")
-            for kind, name in called.items()
-        }
+        is_text = {kind: _TEXT.match(name) is not None for kind, name in called.items()}
         self.text_columns = np.array([is_text[kind] for kind in self._kinds], np.bool_)
         narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
         self.narrow = np.array([kind in narrow for kind in self._kinds], np.bool_)
@@ -673,7 +689,7 @@ def _refuse_mixed(column: Any, what: str) -> None:
 
 _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
 _DECLARED = ("category", "categorical", "enum", "dictionary")
-_TEXT = ("object", "string", "large_string", "str", *_DECLARED)
+_TEXT = re.compile(rf"object|(large_)?str(?!uct)|{'|'.join(_DECLARED)}")
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
@@ -733,7 +749,7 @@ def text_numbers(items: list[Any], pool: TextCoder, what: str, first_row: int) -
             said = f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}."
             raise no_features((said, "Convert it, or leave the column out with --ignore."))
     out = np.full(len(items), np.nan)
-    texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
+    texts = texts_in(items, lambda i: f"{what}, row {i + 1}", first_row)
     there = np.array([bool(text) for text in texts])
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():

@@ -63,16 +63,9 @@ def open_mat(file: File) -> Table:
     cells = cells if is_sparse else np.reshape(cells, shape)
     table = (in_memory.SparseTable if is_sparse else in_memory.ArrayTable)(cells, str(file))
     table.format, table.held, table.opening = "mat", held, opening
-    lists = {
-        one: np.atleast_1d(known[one])
-        for one in beside
-        if sizes[one][1] != "sparse" and one != main
-    }
-    if lists.get("names", cells).shape == shape[1:]:
-        table.names = _items(lists.pop("names"))
-    rows = {one: _items(cells) for one, cells in lists.items() if cells.shape == shape[:1]}
-    table.annotations = rows
-    table.default_ids, table.default_target = (one if one in rows else None for one in ("ids", "y"))
+    lists = [one for one in beside if sizes[one][1] != "sparse" and one != main]
+    shapes = {one: np.shape(np.atleast_1d(known[one])) for one in lists}
+    in_memory.take_beside(table, shapes, lambda one: _items(np.atleast_1d(known[one])))
     return table
 
 

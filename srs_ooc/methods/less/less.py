@@ -51,10 +51,8 @@ class ScoreParams(core.Params):
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle what is scored."""
-        by_values = given.get("scores") == NORM
-        return super().settle(
-            {"matrix": core.VALUES if by_values else core.CODES} | dict(given), table
-        )
+        matrix = core.VALUES if given.get("scores") == NORM else core.CODES
+        return super().settle({"matrix": matrix} | dict(given), table)
 
     def score(self, n_rows: int, n_features: int, key: int) -> core.ColumnScore | None:
         """Return what scores the columns; None where a file has the scores."""

@@ -189,7 +189,12 @@ class SketchedLeverage(Leverage):
         if not self._sums.size:
             self._sums = np.zeros((self._n_rows, self._width))
         if self._basis is None:
-            factors = _signs(self._key, first, len(some), self._width)
+            # Random signs: bits of hashes of the columns' numbers.
+            numbers, n_words = np.arange(first, first + len(some)), core.ceil_div(self._width, 64)
+            words = [core.derive_array(core.derive(self._key, i), numbers) for i in range(n_words)]
+            places = np.arange(64, dtype=np.uint64)
+            bits = [(hashes[:, None] >> places) & np.uint64(1) for hashes in words]
+            factors = 2.0 * np.concatenate(bits, axis=1)[:, : self._width] - 1.0
         else:
             factors = core.numerics.products(some.T, self._basis.T, exact=self._exact)
             # In units of 1, few enough bits for products of theirs to sum exactly.
@@ -217,17 +222,6 @@ class SketchedLeverage(Leverage):
         vectors, values = core.numerics.top_eigenvectors((inner + inner.T) / 2, self._rank)
         self._begin_scoring(core.numerics.products(vectors.T, basis), values)
         self._basis = None
-
-
-def _signs(key: int, first: int, n_columns: int, width: int) -> core.Floats:
-    """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
-    numbers, shifts = np.arange(first, first + n_columns), np.arange(64, dtype=np.uint64)
-    words = [
-        core.derive_array(core.derive(key, word), numbers)
-        for word in range(core.ceil_div(width, 64))
-    ]
-    bits = [(hashes[:, None] >> shifts) & np.uint64(1) for hashes in words]
-    return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
 
 
 # Squared norms of columns ("Norm-based sampling", Section 5 of Kyrillidis and Zouzias 2014).

@@ -59,8 +59,7 @@ def score_table(
     """
 
     def scoring_of(inputs: core.Inputs) -> core.Scoring:
-        scoring = core.Scoring.of(params.score, params.matrix, store, inputs, key)
-        if scoring is None:
+        if (scoring := core.Scoring.of(params.score, params.matrix, store, inputs, key)) is None:
             raise core.UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
         return scoring
 

@@ -61,8 +61,7 @@ class EdgeStore:
     @property
     def is_full(self) -> bool:
         """Whether what was added since the last shard must be committed before more is."""
-        at_end = self.n_done % self._shard_targets == 0
-        return at_end and self.n_done > self.committed.iteration
+        return self.n_done % self._shard_targets == 0 and self.n_done > self.committed.iteration
 
     def add(self, weights: core.Floats) -> None:
         """Take the weights of the next target, float64 (n_regulators,)."""
@@ -136,27 +135,22 @@ def edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> Itera
     if not folder.exists():
         core.Ledger.create(folder, {core.NETWORK: identity, core.N_TARGETS: n_targets}, {})
     with closing(core.Ledger(folder, writable=True)) as ledger:
-        _check_same(ledger, identity)
+        if not ledger.has_meta(core.NETWORK):
+            raise core.RunError(
+                f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. "
+                "Name another folder with --run."
+            )
+        kept = ledger.meta(core.NETWORK)
+        differ = (name for name in sorted(kept | identity) if kept.get(name) != identity.get(name))
+        said = [
+            f"{n.replace('_', '-')} {kept.get(n)} (asked for: {identity.get(n)})" for n in differ
+        ]
+        if said:
+            raise core.RunError(
+                f"{ledger.run}: a network was begun there with {', '.join(said)}. Ask for the same "
+                "to go on with it, or name another folder with --run."
+            )
         yield ledger
-
-
-def _check_same(ledger: core.Ledger, identity: dict[str, Any]) -> None:
-    if not ledger.has_meta(core.NETWORK):
-        raise core.RunError(
-            f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. Name "
-            "another folder with --run."
-        )
-    kept = ledger.meta(core.NETWORK)
-    differ = [name for name in sorted(kept | identity) if kept.get(name) != identity.get(name)]
-    if differ:
-        said = ", ".join(
-            f"{name.replace('_', '-')} {kept.get(name)} (asked for: {identity.get(name)})"
-            for name in differ
-        )
-        raise core.RunError(
-            f"{ledger.run}: a network was begun there with {said}. Ask for the same to go on with "
-            "it, or name another folder with --run."
-        )
 
 
 # Which features of a store are regulators and which are targets.

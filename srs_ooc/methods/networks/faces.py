@@ -9,15 +9,7 @@ from typing import Any
 import click
 
 import srs_ooc.extend as core
-from srs_ooc.methods.networks.network_run import (
-    QUICK_SECONDS,
-    Network,
-    NetworkRequest,
-    network_options,
-    owner_of,
-    settle_network,
-    work_on_network,
-)
+from srs_ooc.methods.networks import network_run
 
 _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
@@ -30,7 +22,8 @@ _OPTIONS = [
     click.option("--targets", type=_FILE, metavar="FILE",
                  help="Features to explain, one name a line.  [default: all numeric]"),
     click.option("--rows", type=_FILE, metavar="FILE", help="Row ids to train on, one a line."),
-    *(core.option_of(n, o, owner_of(n)) for n, o in network_options().items()),
+    *(core.option_of(n, o, network_run.owner_of(n))
+      for n, o in network_run.network_options().items()),
     click.option("--out", type=_FILE, metavar="EDGES",
                  help="CSV or Parquet file for the edges; required."),
     click.option("--run", type=_FILE, metavar="RUN",
@@ -58,37 +51,34 @@ def network_command(
     core.process_nbytes()  # of the program alone, before there is work
     how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}
     shows = given.pop("shows")
-    params = settle_network(given)
+    params = network_run.settle_network(given)
     if out is None:
         raise core.UsageError(
             "--out: expected the name of the file of edges, found none. Give one."
         )
-    request = NetworkRequest(out, params, memory_mb=memory_mb, **how)
+    request = network_run.NetworkRequest(out, params, memory_mb=memory_mb, **how)
     with core.watched(core.RunProgress(memory_mb, shows)) as (watch, received):
         note = partial(core.say, err=True)
-        network = work_on_network(core.store_of(store), request, watch, note, QUICK_SECONDS)
+        network = network_run.work_on_network(
+            core.store_of(store), request, watch, note, network_run.QUICK_SECONDS
+        )
     if not network.is_done:
+        targets = f"{network.n_done} of {network.n_targets} targets"
+        done = core.counted(network.n_epochs, "epoch") if network.n_epochs else targets
         core.say(
-            f"stopped after {_done(network)}; nothing is lost. The "
+            f"stopped after {done}; nothing is lost. The "
             f"same command goes on; what is done is in {quote(network.run)}.",
             err=True,
         )
         sys.exit(128 + sum(received))
     if as_json:
         core.echo_json(vars(network))
-    else:
-        _report(network, memory_mb)
-
-
-def _done(network: Network) -> str:
-    if network.n_epochs:
-        return core.counted(network.n_epochs, "epoch")
-    return f"{network.n_done} of {network.n_targets} targets"
-
-
-def _report(network: Network, memory_mb: int) -> None:
-    found = {"edge": network.n_edges, "regulator": network.n_regulators}
-    found["target"] = network.n_targets
+        return
+    found = {
+        "edge": network.n_edges,
+        "regulator": network.n_regulators,
+        "target": network.n_targets,
+    }
     edges, regulators, targets = (core.counted(n, noun) for noun, n in found.items())
     constant = f" ({network.n_constant:,} constant, without edges)" * bool(network.n_constant)
     core.say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
@@ -113,7 +103,7 @@ def network(
     worker_memory_mb: int = core.DEFAULT_WORKER_MEMORY_MB,
     progress: core.Progress = None,
     **options: Any,
-) -> Network:
+) -> network_run.Network:
     """Weigh the regulators of every target of a store, and write the edges, the heaviest first.
 
     The same as ``srs-ooc network``, to the byte. Ctrl-C keeps the targets that are done; the same
@@ -157,7 +147,7 @@ def network(
     """
     named = {"regulators": regulators, "targets": targets, "rows": rows}
     with core.asked_in_python(**named) as files:
-        known = network_options()
+        known = network_run.network_options()
         found = {"max_features" if name == "k" else name: value for name, value in options.items()}
         unknown = [name for name in found if name not in known]
         if unknown or len(found) < len(options):
@@ -168,6 +158,6 @@ def network(
         how: dict[str, Any] = {**files, "top": top, "memory_mb": memory_mb, "threads": threads}
         how |= {"run": None if run is None else Path(run)}
         how |= {"cluster": core.cluster_given(client, worker_memory_mb)}
-        request = NetworkRequest(Path(out), settle_network(found), **how)
+        request = network_run.NetworkRequest(Path(out), network_run.settle_network(found), **how)
         with core.interruptible(progress) as watch:
-            return work_on_network(core.store_of(store), request, watch)
+            return network_run.work_on_network(core.store_of(store), request, watch)

@@ -263,7 +263,20 @@ class NetworkTask:
         # Options must suit a target's regulators, of which it is none itself.
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
-        self._grant(core.Budget(cap_nbytes, granted))
+        # The cap is shared out: one worker first, then more, then the store mapped; then edges.
+        budget = core.Budget(cap_nbytes, granted)
+        budget.check()
+        self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
+        if request.cluster is not None:
+            self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
+        else:
+            threads = min(request.threads or core.n_cores(), len(self.targets))
+            work = budget.leases[-1].n_bytes
+            self.n_workers, self.mapped = more_workers(budget, store, threads)
+            self.n_ahead = self.n_workers + 1
+            # Edges are put in order once the workers have gone.
+            room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
+        self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
 
     def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[core.Lease]:
         """Return what so large a network needs with one worker, whose lease is the last.
@@ -291,21 +304,6 @@ class NetworkTask:
         what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
         shared = core.Lease(what, params.shared_nbytes(shape, n_targets))
         return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
-
-    def _grant(self, budget: core.Budget) -> None:
-        """Share the cap out: one worker first, then more, then the store mapped; then edges."""
-        budget.check()
-        self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
-        if self.request.cluster is not None:
-            self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
-        else:
-            threads = min(self.request.threads or core.n_cores(), len(self.targets))
-            work = budget.leases[-1].n_bytes
-            self.n_workers, self.mapped = more_workers(budget, self.store, threads)
-            self.n_ahead = self.n_workers + 1
-            # Edges are put in order once the workers have gone.
-            room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
-        self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies the network."""
@@ -377,8 +375,7 @@ class NetworkJob(core.Job):
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
         lease = worker_lease(self.params, shape, target_nbytes(shape))
-        requests = core.Lease("requests under way", store.reading_nbytes)
-        leases = [requests, shape.values_lease, lease]
+        leases = [core.Lease("requests under way", store.reading_nbytes), shape.values_lease, lease]
         budget = core.Budget(self.store.memory_mb * core.MB, leases, core.PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
         n_blocks, mapped = more_workers(budget, store, n_threads)
@@ -399,18 +396,6 @@ QUICK_SECONDS = 0.3
 """About how long a network measures before it begins."""
 MOST_TRIED = 256
 """Targets that are tried at most, over again if there is time left."""
-
-
-def estimate_said(task: NetworkTask, scorer: EdgeScorer, n_left: int, seconds: float) -> str:
-    """Return a sentence of what the work on so many targets will take, for those who begin it."""
-    all_seconds, n_left, measured, extrapolated = estimate(task, scorer, n_left, seconds)
-    n_workers = min(task.n_workers, n_left) or task.n_workers
-    text = (
-        f"about {core.describe_seconds(all_seconds)} for {targets_text(n_left)} on "
-        f"{core.counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
-    )
-    shorter = task.request.params.shorter
-    return f"{text}. Shorter: {shorter}." if all_seconds >= core.LONG_SECONDS else f"{text}."
 
 
 def estimate(
@@ -436,8 +421,7 @@ def estimate(
         values that differ; what was done, and what the rest of the number is.
     """
     varying = task.targets[task.store.kinds()[task.targets] != core.CONSTANT]
-    share = len(varying) / len(task.targets)
-    n_left = min(len(varying), max(round(share * n_left), 1))
+    n_left = min(len(varying), max(round(len(varying) / len(task.targets) * n_left), 1))
     targets = _tried(task, varying)
     if (first := next(targets, None)) is None:
         return 0.0, 0, "no values differ", "nothing to do"
@@ -510,7 +494,6 @@ def work_on_network(
                 replaces = request.out.exists()
                 found = _ranked(task, edges)
                 n_edges = write_edges(request.out, found, replaces=replaces, safe=request.safe)
-            is_constant = store.kinds()[task.targets] == core.CONSTANT
             return Network(
                 os.fspath(request.out),
                 os.fspath(request.folder),
@@ -518,7 +501,7 @@ def work_on_network(
                 n_targets,
                 edges.n_done,
                 n_edges,
-                int(np.count_nonzero(is_constant)),
+                int(np.count_nonzero(store.kinds()[task.targets] == core.CONSTANT)),
                 n_duplicates,
                 round(edges.committed.seconds, 3),
                 round(edges.committed.peak_nbytes / core.MB, 1),
@@ -566,14 +549,26 @@ def _work(
         names = [store.names[i] for i in flat.tolist()]
         named = list(zip(names[::2], names[1::2], strict=True))
         if n_equal:
-            note(_said(n_equal, *named[0]))
+            target, regulator = named[0]
+            more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
+            note(
+                f"target {target}: the regulator {regulator} orders the rows exactly as it does"
+                f"{more}. Such a regulator takes nearly all of the weight. Leave it out of the "
+                "regulators if it is the same gene measured twice."
+            )
         if not n_left:
             return n_equal, named
         for sentence in params.remarks(task.shape, edges.n_targets):
             note(sentence)
         scorer = EdgeScorer(params, store, source, task.regulators, task.n_workers)
         if is_here and trial_seconds:
-            note(estimate_said(task, scorer, n_left, trial_seconds))
+            seconds, n_wanted, *how = estimate(task, scorer, n_left, trial_seconds)
+            n_workers = min(task.n_workers, n_wanted) or task.n_workers
+            shorter = f" Shorter: {params.shorter}." if seconds >= core.LONG_SECONDS else ""
+            note(
+                f"about {core.describe_seconds(seconds)} for {targets_text(n_wanted)} on "
+                f"{core.counted(n_workers, 'core')}, an ESTIMATE ({how[0]}; {how[1]}).{shorter}"
+            )
         if params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:
@@ -611,15 +606,6 @@ def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: c
     if edges.n_done > edges.committed.iteration:
         edges.commit()
     goes_on()
-
-
-def _said(n_equal: int, target: str, regulator: str) -> str:
-    more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
-    return (
-        f"target {target}: the regulator {regulator} orders the rows exactly as it does{more}. "
-        "Such a regulator takes nearly all of the weight. Leave it out of the regulators if it "
-        "is the same gene measured twice."
-    )
 
 
 def _ranked(task: NetworkTask, edges: EdgeStore) -> Iterator[list[Edge]]:

@@ -21,15 +21,7 @@ from srs_ooc.methods.networks.weighing import (
     Targets,
     targets_text,
 )
-from srs_ooc.methods.prs.prs import (
-    FEATURE_NBYTES,
-    FINAL,
-    GROWING,
-    SPREADS,
-    DescentParams,
-    ParametricRandomSubspace,
-    subsets_nbytes,
-)
+from srs_ooc.methods.prs import prs
 
 SETS_AN_EPOCH = 1 / 3
 """How often models are grown anew, before any epoch was seen: measured with the usual options on
@@ -45,10 +37,10 @@ LOOK_SECONDS = 0.2
 
 Fit = Callable[[core.Block, int, core.Subspace], core.Outcome]
 """Grows a model by its number on the columns of a subspace."""
-Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
+Learning = TypeVar("Learning", bound=prs.ParametricRandomSubspace)
 
 
-class ProbabilityParams(DescentParams, EdgeParams):
+class ProbabilityParams(prs.DescentParams, EdgeParams):
     """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best.
 
     Attributes
@@ -95,7 +87,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
     def n_copied(self, n_regulators: int) -> int:
         """Return how many regulators a subset may have: four times the first mean, and more."""
         mean = 4 * float(self.inclusion) * n_regulators
-        return min(n_regulators, max(LEAST_ROOM, ceil(mean + SPREADS * sqrt(mean))))
+        return min(n_regulators, max(LEAST_ROOM, ceil(mean + prs.SPREADS * sqrt(mean))))
 
     def check_shape(self, shape: core.TrainingShape) -> None:
         """Check that the first subsets fit, and that each fold has rows."""
@@ -106,9 +98,9 @@ class ProbabilityParams(DescentParams, EdgeParams):
         share, n_regulators = float(self.validation_share), shape.n_candidates
         n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
-        members = subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
+        members = prs.subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
         rows = 64 * shape.n_rows * self.folds  # where it is trained on, and where predicted
-        return FEATURE_NBYTES * n_regulators + votes + members + rows
+        return prs.FEATURE_NBYTES * n_regulators + votes + members + rows
 
     def work_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes of a subset's columns and its tree, and of what the target keeps."""
@@ -198,7 +190,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         """
         sampler, fit = self._begun(context)
         started, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
-        while sampler.phase != FINAL and n_models != most_models:
+        while sampler.phase != prs.FINAL and n_models != most_models:
             before = perf_counter()
             if sampler.step():
                 stepping += perf_counter() - before
@@ -209,7 +201,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             sampler.absorb(n_models, fit(context.block, n_models, sampler.propose(n_models, 0)))
             growing += perf_counter() - before
             n_models += 1
-        n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
+        n_renewed = sampler.n_drawn - (sampler.phase == prs.FINAL)
         return n_models, growing, n_steps, stepping, sampler.epoch, n_renewed
 
     def weights(self, context: EdgeContext) -> core.Floats:
@@ -219,7 +211,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         """
         sampler, fit = self._begun(context)
         number = 0
-        while sampler.phase != FINAL:
+        while sampler.phase != prs.FINAL:
             context.check_going()
             if not sampler.step():
                 sampler.absorb(number, fit(context.block, number, sampler.propose(number, 0)))
@@ -241,11 +233,11 @@ class ProbabilityParams(DescentParams, EdgeParams):
             descent = JointDescent(self, learning, edges.n_regulators)
             descent.run(block, scorer.n_workers, edges, watch)
 
-    def _begun(self, context: EdgeContext) -> tuple[ParametricRandomSubspace, Fit]:
+    def _begun(self, context: EdgeContext) -> tuple[prs.ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
         context.fill()
         columns = np.arange(len(context.regulators), dtype=np.int32)
-        return self.learning(ParametricRandomSubspace, context, columns)
+        return self.learning(prs.ParametricRandomSubspace, context, columns)
 
     def learning(
         self, kind: type[Learning], context: EdgeContext, columns: core.Ints32
@@ -255,7 +247,12 @@ class ProbabilityParams(DescentParams, EdgeParams):
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
         ``columns`` are where each regulator of the context is in the block, int32 (n_regulators,).
         """
-        rows, n = _standardised(context.rows), len(context.regulators)
+        # The target in units of its standard deviation: the loss is a share of its variance, and
+        # one penalty suits all targets.
+        rows, n = context.rows, len(context.regulators)
+        assert rows.response.scale is not None, "a regression"
+        scale = sqrt(rows.root_scale / int(rows.root_stats[0, -2]))
+        rows = replace(rows, response=replace(rows.response, scale=scale))
         key, known = core.key_of(self.seed, core.Purpose.EDGES, context.target), np.sort(rows.order)
         folds = make_folds(
             np.zeros(len(known), np.int32),
@@ -280,21 +277,10 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return kind(self, folds, truth, n, self.n_copied(n), key), fit
 
 
-def _standardised(rows: core.TrainingRows) -> core.TrainingRows:
-    """Return the same rows with the target in units of its standard deviation.
-
-    So the loss is a share of the target's variance, and one penalty suits all targets.
-    """
-    response = rows.response
-    assert response.scale is not None, "a regression"
-    weight = int(rows.root_stats[0, -2])
-    return replace(rows, response=replace(response, scale=sqrt(rows.root_scale / weight)))
-
-
 # All targets of a network under one penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
 
-class JointTarget(ParametricRandomSubspace):
+class JointTarget(prs.ParametricRandomSubspace):
     """One target: it learns as by itself, but the epochs are counted and judged for all.
 
     Attributes
@@ -318,7 +304,7 @@ class JointTarget(ParametricRandomSubspace):
 
     def grow(self, block: core.Block, stopping: Event) -> None:
         """Grow the models that are wanted, unless told to stop."""
-        while self.phase == GROWING and not stopping.is_set():
+        while self.phase == prs.GROWING and not stopping.is_set():
             number = self._first + self._n_grown
             self.absorb(number, self.fit(block, number, self.propose(number, 0)))
 
@@ -329,7 +315,7 @@ class JointTarget(ParametricRandomSubspace):
     def renew(self) -> None:
         """Have models grown again if the weights are worth too few."""
         if self.worth < self._wanted_worth:
-            self._draw_anew(GROWING, self.beta)
+            self._draw_anew(prs.GROWING, self.beta)
 
     def _end_epoch(self) -> None:
         self.worth, self.loss = self._looked()
@@ -452,7 +438,7 @@ class JointDescent:
         self, pool: ThreadPoolExecutor, block: core.Block, goes_on: Callable[[], bool]
     ) -> bool:
         """Grow the models that targets want; return False if it was stopped on the way."""
-        wanting = [target for target in self.targets if target.phase == GROWING]
+        wanting = [target for target in self.targets if target.phase == prs.GROWING]
         for future in [pool.submit(one.grow, block, self._stopping) for one in wanting]:
             while wait([future], LOOK_SECONDS).not_done:
                 if not goes_on():

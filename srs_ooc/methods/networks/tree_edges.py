@@ -167,8 +167,9 @@ class SubspaceParams(core.ProbeJudge, EdgeParams):
         n = len(context.regulators)
         size = self.size(n)
         tally = core.Tally(n)
-        drawing = core.Drawing(n, size, self.alpha)
-        sampler = core.SequentialRandomSubspace(drawing, self, tally, n, 1)
+        sampler = core.SequentialRandomSubspace(
+            core.Drawing(n, size, self.alpha), self, tally, n, 1
+        )
         limits = core.TreeLimits(size, impurity="variance")
         learner = core.TreeLearner(context.rows, limits, size, categorical=context.categorical)
         first = core.key_of(self.seed, core.Purpose.EDGES, context.target)

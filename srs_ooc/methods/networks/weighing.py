@@ -237,15 +237,14 @@ class EdgeParams(core.Params):
         return ()
 
 
-def trees_option() -> int:
+def trees_option() -> Any:
     """Return the field of how many trees there are."""
-    field: int = core.option(
+    return core.option(
         core.Whole(1, 1_000_000),
         "Trees grown for each target (genie3), or subspaces drawn, a tree on each (srs).",
         default=1000,
         metavar="N",
     )
-    return field
 
 
 def edge_shape(
@@ -323,8 +322,7 @@ class EdgeScorer:
 
             def one(number: int, target: tuple[int, core.Floats]) -> core.Floats:
                 out = np.zeros(len(self.regulators))
-                context = self.context(block, *target, partial(tell, number, 0))
-                if context is not None:
+                if (context := self.context(block, *target, partial(tell, number, 0))) is not None:
                     out[context.places] = self.params.weights(context)
                 return out
 

@@ -199,11 +199,6 @@ class ParametricRandomSubspace(core.Sampler):
             by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
         moving = self._moments, self._powers, float(self._params.learning_rate)
         change, self._powers = prs_math.adam_step(prs_math.projected(self.beta, by_beta), *moving)
-        self.beta = self._bounded(fold, change)
-        self._stepped[:] = True
-
-    def _bounded(self, fold: int, change: core.Floats) -> core.Floats:
-        """Return beta less the change, shortened so that the fold's models keep their worth."""
 
         def taken(change: core.Floats) -> core.Floats:
             bounds = self._largest_mean, 1.0 / self._n_models
@@ -213,7 +208,8 @@ class ParametricRandomSubspace(core.Sampler):
             worth = prs_math.effective_number(self._weights(fold, beta))
             return worth >= prs_math.BOUND * self._wanted_worth
 
-        return prs_math.shortened(self.beta, change, taken, keeps)
+        self.beta = prs_math.shortened(self.beta, change, taken, keeps)
+        self._stepped[:] = True
 
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
@@ -519,13 +515,12 @@ class Prs(HeldOutMethod, DescentParams):
         if self.grid is not None and smoothness > 0:
             offered = np.arange(context.n_features) if may is None else may
             grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
-        truth = Truth.of(context.known, folds.training)
-        sizes = context.n_features, context.subspace_size
         return ParametricRandomSubspace(
             self,
             folds,
-            truth,
-            *sizes,
+            Truth.of(context.known, folds.training),
+            context.n_features,
+            context.subspace_size,
             context.key,
             may,
             grid=grid,

@@ -113,24 +113,17 @@ def feasible(
         beta[~candidates] = 0.0
     total = float(beta.sum())
     if total == 0.0:
-        beta[:] = least
-        if candidates is not None:
-            beta[~candidates] = 0.0
-    elif total > largest:
-        beta = _shifted(beta, largest)
+        beta[slice(None) if candidates is None else candidates] = least
+    elif total > largest:  # the nearest with that sum are all less one number
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if float(np.maximum(beta - middle, 0.0).sum()) > largest:
+                low = middle
+            else:
+                high = middle
+        beta = np.maximum(beta - high, 0.0)
     return beta
-
-
-def _shifted(beta: core.Floats, largest: float) -> core.Floats:
-    """Return the projection on the numbers from 0 to 1 with a sum of ``largest``: all less one."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if float(np.maximum(beta - middle, 0.0).sum()) > largest:
-            low = middle
-        else:
-            high = middle
-    return np.maximum(beta - high, 0.0)
 
 
 # The gradient of Parametric Random Subspace, and the weights that let models be used again.
@@ -274,9 +267,8 @@ class BernoulliSubsets:
     ) -> None:
         self._alpha, self._key = alpha, key
         self._n_models, self._capacity = n_models, capacity
-        self._stored: dict[int, tuple[core.Uints32, core.Ints]] | None = None
-        if n_folds * n_models * capacity <= STORED:
-            self._stored = {}
+        fits = n_folds * n_models * capacity <= STORED
+        self._stored: dict[int, tuple[core.Uints32, core.Ints]] | None = {} if fits else None
 
     def draw(self, fold: int, t: int) -> core.Uints32:
         """Return the features of one subset, ascending."""
@@ -371,9 +363,7 @@ def grid_of(
 
 def roughness(beta: core.Floats, grid: core.Ints) -> float:
     """Return the sum of the absolute differences of neighbours on a grid (fused lasso, Eq. 20)."""
-    pixels = beta[grid]
-    down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
-    return float(np.abs(down).sum()) + float(np.abs(right).sum())
+    return sum(float(np.abs(np.diff(beta[grid], axis=axis)).sum()) for axis in (0, 1))
 
 
 def roughness_slopes(beta: core.Floats, grid: core.Ints, strength: float) -> core.Floats:

@@ -199,8 +199,7 @@ def logistic(table: Table, labels: Places, sets: core.Candidates, each: float) -
         if len(regular) > 0:
             design = np.ones((len(regular), places.shape[1] + 1, n_rows))
             design[:, 1:] = table[places[regular]]
-            cost = each * (n_classes - 1) * places.shape[1]
-            found[regular] = deviances(design, truth) + cost
+            found[regular] = deviances(design, truth) + each * (n_classes - 1) * places.shape[1]
         return found
 
     return of_all(sets, of, table, n_rows - 2, n_cells)
@@ -341,8 +340,7 @@ def linear_ratio(table: Table, labels: Places, sets: core.Candidates) -> Table:
     penalty = ratio_penalty(n_rows)
 
     def of(places: Places) -> Table:
-        apart = (means[1] - means[0])[places]
-        pivots, corner = eliminated(products_of(places), apart, 0.0)
+        pivots, corner = eliminated(products_of(places), (means[1] - means[0])[places], 0.0)
         return _unless_singular(pivots, corner + penalty * places.shape[1])
 
     return of_all(sets, of, table, n_rows - 2)
@@ -440,8 +438,7 @@ def neighbour_ratio(table: Table, labels: Places, sets: core.Candidates) -> Tabl
         rows = [np.ascontiguousarray(own[columns].T) for own in rows_of]
         total = penalty * len(columns)
         for own in (0, 1):
-            share = rows_of[own].shape[1] / n_rows
-            total -= 2.0 * share * divergence(rows[own], rows[1 - own])
+            total -= 2.0 * (len(rows[own]) / n_rows) * divergence(rows[own], rows[1 - own])
         return total if np.isfinite(total) else np.inf
 
     def of(places: Places) -> Table:

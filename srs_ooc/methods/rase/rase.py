@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc.extend as core
-from srs_ooc.methods.held_out import (
-    SCREEN_NBYTES,
-    Folds,
-    HeldOutMethod,
-    HeldOutParams,
-    Truth,
-    deal,
-    resample,
-)
+from srs_ooc.methods import held_out
 from srs_ooc.methods.rase.criteria import EBIC, RIC, InformationCriterion, check_criterion
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.
@@ -60,7 +52,7 @@ class Votes:
 
     def __init__(
         self,
-        truth: Truth,
+        truth: held_out.Truth,
         n_classes: int,
         training: core.Ints32,
         validation: core.Ints32,
@@ -90,7 +82,14 @@ class Votes:
 
     def loss(self) -> tuple[float | None, float]:
         """Return the loss on the rows held out, None where there are none, and the cutoff."""
-        cutoff = self._best_cutoff() if self._cutoff == TRAINING else 0.5
+        cutoff = 0.5
+        if self._cutoff == TRAINING:
+            # That which errs least on the training rows, of equal ones next to half; cutoffs lie
+            # midway between two numbers of votes.
+            cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
+            cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
+            errors = [self._error(~self.held_out, one) for one in cutoffs.tolist()]
+            cutoff = float(cutoffs[int(np.argmin(errors))])
         if not self.held_out.any():
             return None, cutoff
         rows = self.split.predicted[self.held_out]
@@ -98,28 +97,13 @@ class Votes:
             return self._truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
         return self._error(self.held_out, cutoff), cutoff
 
-    def _said(self, which: core.Bools, cutoff: float) -> core.Indices:
-        if self._n_classes == 2:
-            above: core.Bools = self.sums[which, 1] > cutoff * self._n_models
-            return above.astype(np.intp)
-        most: core.Indices = self.sums[which].argmax(1)
-        return most
-
     def _error(self, which: core.Bools, cutoff: float) -> float:
         rows = self.split.predicted[which]
         weights = self._truth.weights[rows]
-        wrong = self._said(which, cutoff) != self._truth.labels[rows]
-        return float(weights[wrong].sum() / weights.sum())
-
-    def _best_cutoff(self) -> float:
-        """Return the cutoff that errs least on the training rows: of equal ones, next to half.
-
-        Cutoffs lie midway between two numbers of votes.
-        """
-        cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
-        cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
-        errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
-        return float(cutoffs[int(np.argmin(errors))])
+        said = self.sums[which].argmax(1)
+        if self._n_classes == 2:
+            said = self.sums[which, 1] > cutoff * self._n_models
+        return float(weights[said != self._truth.labels[rows]].sum() / weights.sum())
 
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
@@ -236,8 +220,10 @@ class RandomSubspaceEnsemble(core.Sampler):
             return (core.RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
         key, rows = core.derive(core.derive(self._rows_key, self.round), model), whole.fitted
         if params.criterion == OUT_OF_BAG:
-            return tuple(resample(rows, core.derive(key, number)) for number in range(params.folds))
-        fold = deal(self._strata[rows], params.folds, key)
+            return tuple(
+                held_out.resample(rows, core.derive(key, number)) for number in range(params.folds)
+            )
+        fold = held_out.deal(self._strata[rows], params.folds, key)
         return tuple(core.RowSplit(rows[fold != k], rows[fold == k]) for k in range(params.folds))
 
     def version(self, iteration: int) -> int:
@@ -348,7 +334,7 @@ CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
-class Rase(HeldOutParams, HeldOutMethod):
+class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
     """Random Subspace Ensemble; defaults are those of the PRS paper.
 
     Attributes
@@ -466,7 +452,7 @@ class Rase(HeldOutParams, HeldOutMethod):
             3 * 8 * self.models * self.max_size,
             160 * min(self.candidates, 100_000) * self.max_size,  # those proposed ahead included
             n_rows * (64 + 40 * self.folds),
-            SCREEN_NBYTES * n_features if self.screen else 0,
+            held_out.SCREEN_NBYTES * n_features if self.screen else 0,
         ]
         return sum(needs)
 
@@ -533,10 +519,10 @@ class Rase(HeldOutParams, HeldOutMethod):
         return core.Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
 
     def learn(
-        self, context: core.SamplerContext, folds: Folds, score: str = "score"
+        self, context: core.SamplerContext, folds: held_out.Folds, score: str = "score"
     ) -> core.Sampler:
         """Return what searches."""
-        truth, n_classes = Truth.of(context.known, folds.training), context.known.n_classes
+        truth, n_classes = held_out.Truth.of(context.known, folds.training), context.known.n_classes
         votes = Votes(truth, n_classes, folds.training, folds.validation, self.vote_cutoff)
         return RandomSubspaceEnsemble(self, context, votes, score)
 

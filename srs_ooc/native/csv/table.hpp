@@ -108,7 +108,7 @@ class TextPool {
     std::vector<std::uint32_t> table_;
 };
 
-constexpr std::int32_t kIgnored = -1; // other negative slots: -2 - k is text column k
+constexpr std::int32_t kIgnored = -1; // other negative slots: -2 - k is text column k, 1 that of row ids
 
 // What the cells of a feature are; found at its first cell that is not missing, unless said.
 enum Cells : std::uint8_t { kUnknown, kNumbers, kTexts, kCategories, kOnlyNumbers };
@@ -272,7 +272,7 @@ class TableSink {
         if (at == kIgnored) return;
         const std::string_view text = trimmed(data, size);
         if (at < kIgnored) {
-            if (row_kinds_.size()) take_row_kind(text);
+            if (at == kIgnored - 2 && row_kinds_.size()) take_row_kind(text);
             return texts[static_cast<std::size_t>(kIgnored - 1 - at)].add(text);
         }
         if (is_missing_(text)) return put(at, std::numeric_limits<double>::quiet_NaN());

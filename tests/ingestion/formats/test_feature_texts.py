@@ -187,7 +187,9 @@ def test_python_takes_the_file(tmp_path):
     assert (manifest.classes, manifest.source["format"]) == (("gut", "skin"), "biom 1.0")
 
 
-DAMAGE = r"BIOM 1\.0 table, of numbers, found damage, or counts that contradict\. Write it by"
+DAMAGE = (
+    r"BIOM 1\.0 table, of numbers, found damage, texts, or counts that contradict\. Write it by"
+)
 BAD = {
     "counts": (GCT.replace("4\t5\t2\t3", "4\t5"), r"line 2: expected four counts, of rows"),
     "columns": (GCT.replace("4\t5\t2", "4\t6\t2"), "line 3: expected 9 fields as line 2 says, fo"),
@@ -279,3 +281,19 @@ def test_the_smallest_cap_that_is_named_holds(tmp_path):
         said = srs_ooc(*asked, "--dry-run", "--memory-mb", "2000").stdout
         cap = int(said.partition("--memory-mb ")[2].split()[0])
         assert peak_kb(*asked, "--memory-mb", cap) <= cap * 1000
+
+
+def test_a_biom_file_may_begin_with_its_rows(tmp_path):
+    """As QIIME 1.5 wrote it: what says that it is BIOM stands after all cells."""
+    long = [
+        {"id": str(i * 7 % 4001), "metadata": {"taxonomy": ["k__Bacteria"] * 7}}
+        for i in range(4000)
+    ]
+    text = BIOM | {"rows": long, "shape": [4000, 3]}
+    text["data"] = [[i, i % 3, 1] for i in range(4000)]
+    order = ["rows", "columns", *(name for name in text if name not in ("rows", "columns"))]
+    table = opened(saved(tmp_path, json.dumps({name: text[name] for name in order})))
+    assert table.format == "biom 1.0"
+    assert table.shape == (3, 4000)
+    said = srs_ooc("ingest", tmp_path / "t.txt", tmp_path / "t.zarr", "--no-target").stdout
+    assert "--no-header" not in said  # of ids that are numbers, out of order

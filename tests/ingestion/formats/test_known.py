@@ -31,7 +31,9 @@ def test_the_page_shows_the_table():
         assert all(f".{ending}`" in known for ending in re.findall(r"[a-z]{3,}", one.ending))
 
 
-@pytest.mark.parametrize("one", READ, ids=lambda one: one.reader)
+@pytest.mark.parametrize(
+    "one", [one for one in READ if ":" in one.reader], ids=lambda one: one.reader
+)
 def test_each_reader_is_there_and_names_what_it_lacks(tmp_path, monkeypatch, one):
     assert callable(part_at(f"srs_ooc.ingestion.formats.{one.reader}", "it"))
     if one.needs:
@@ -54,7 +56,7 @@ def test_each_reader_is_there_and_names_what_it_lacks(tmp_path, monkeypatch, one
         ("a.bed", b"\x6c\x1b\x01", "PLINK 1"),
         ("a", b"##fileformat=VCFv4.2\n", "VCF"),
         ("a", b"BCF\2\2", "VCF"),
-        ("a", gzip.compress(b"##fileformat=VCFv4.2\n"), "VCF"),
+        ("a", gzip.compress(b"##fileformat=VCFv4.2\n", mtime=0), "VCF"),
         ("a.svm.gz", b"", "svmlight"),
         ("a.txt", b"# 1\n\n1 1:2 3:4.5\n", "svmlight"),
         ("a.xlsx", b"PK\x03\x04", None),

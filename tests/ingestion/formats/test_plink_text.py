@@ -82,7 +82,7 @@ def test_a_raw_file_has_the_roles_of_a_fam(tmp_path, name, text, names, values):
     assert "1 row with -9 as 'PHENOTYPE': missing, as PLINK has it" in said
     assert "alleles: counted is the one that names end in, ID_ALLELE" in said
     store = Store.open(tmp_path / "g.zarr")
-    assert (list(store.names), store.manifest.classes) == (names, ("1", "2"))
+    assert (list(store.names), store.manifest.classes) == (names, ("case", "control"))
     assert ids_of(tmp_path / "g.zarr") == [IDS[i].replace(" ", ":") for i in KEPT]  # IIDs repeat
     np.testing.assert_array_equal(values_of(tmp_path / "g.zarr"), values[:, KEPT])
 
@@ -120,7 +120,7 @@ def test_a_raw_file_is_predicted_and_joined_as_it_is_ingested(tmp_path):
     said = command("predict", run, path, tmp_path / "out.csv").stdout
     assert "accuracy 1.0" in said
     assert "20 rows without" in said
-    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("p0,1,")
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("p0,control,")
     for part, columns in enumerate((slice(6, 7), slice(7, 9))):
         rows = (one.split() for one in (header, *lines))
         text = "".join(" ".join([*row[:6], *row[columns]]) + "\n" for row in rows)
@@ -128,6 +128,37 @@ def test_a_raw_file_is_predicted_and_joined_as_it_is_ingested(tmp_path):
     pieces = [tmp_path / "0.raw", tmp_path / "1.raw"]
     joined = srs_ooc.ingest(pieces, tmp_path / "j.zarr", target="PHENOTYPE")
     assert joined.checksums == Store.open(store).manifest.checksums
+
+
+def test_sample_tables_beside_a_raw_file_are_joined_by_family_and_person(tmp_path):
+    path = write(tmp_path, "p.raw", RAW_1)
+    of_people(tmp_path, "ph.txt", [*ILL[:-1], -9], "FID IID ill")
+    of_people(tmp_path, "covar.txt", AGES, "FID IID age")
+    given = [*asked(tmp_path, "ph.txt", "covar.txt"), "--covariates", "age,SEX", "--groups", "FID"]
+    said = command("ingest", path, tmp_path / "g.zarr", *given, "--target", "ill").stdout
+    assert "5 rows x 3 features" in said
+    assert "2 rows with -9 as 'ill': missing, as PLINK has it" in said
+    store = Store.open(tmp_path / "g.zarr")
+    kept = KEPT[:-1]
+    assert ids_of(tmp_path / "g.zarr") == [IDS[i].replace(" ", ":") for i in kept]
+    assert store.manifest.row_columns == {"groups": ["FID"], "covariates": ["SEX", "age"]}
+    np.testing.assert_array_equal(values_of(tmp_path / "g.zarr"), A1[:, kept])
+    write(tmp_path, "g.traw", TRAW)  # of which SEX is not known
+    of_people(tmp_path, "sex.txt", ["1", "2", "NA", "1", "2", "2", "1"], "FID IID SEX")
+    given = [*asked(tmp_path, "ph.txt", "covar.txt", "sex.txt"), *given[6:]]
+    command("ingest", tmp_path / "g.traw", tmp_path / "t.zarr", *given, "--target", "ill")
+    found = Store.open(tmp_path / "t.zarr").manifest.checksums
+    same = [name for name in found if name.startswith(("target", "groups"))]
+    assert {name: store.manifest.checksums[name] for name in same} == {
+        name: found[name] for name in same
+    }
+    for option in (["--row-ids", "IID"], ["--aggregate", "mean"]):
+        refused = error_of("ingest", path, tmp_path / "h.zarr", *given, "--target", "ill", *option)
+        assert "expected no --row-ids or --aggregate beside --samples" in refused
+    refused = error_of(
+        "ingest", path, tmp_path / "h.zarr", *given, "--target", "ill", "--memory-mb", "30"
+    )
+    assert "the samples" in refused
 
 
 def test_a_traw_file_is_turned_and_joined_by_family_and_person(tmp_path):
@@ -239,3 +270,34 @@ def test_several_tables_of_samples_are_joined_by_id(tmp_path):
         (tmp_path / "two.tsv").write_text(two.replace(*change))
         again = ("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--overwrite", *options, "site")
         assert re.search(said, error_of(*again, "--weights", "age"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"","y","age"\n"a","u",30\n"b","v",31\n"c","u",32\n"d","v",33\n',  # write.csv
+        '"y"\t"age"\n"a"\t"u"\t30\n"b"\t"v"\t31\n"c"\t"u"\t32\n"d"\t"v"\t33\n',  # write.table
+    ],
+)
+def test_names_of_rows_as_r_writes_them_are_ids_without_a_name(tmp_path, text):
+    write(tmp_path, "t.csv", "gene,a,b,c,d\nx,1,2,3,4\ny,4,3,3,1\n")
+    write(tmp_path, "people", text)
+    options = ["--orient", "features", "--samples", tmp_path / "people", "--id", ""]
+    options += ["--target", "y", "--covariates", "age"]
+    command("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options)
+    store = Store.open(tmp_path / "t.zarr")
+    assert ids_of(tmp_path / "t.zarr") == ["a", "b", "c", "d"]
+    ((_, ages, _),) = store.each_covariate()
+    assert (store.target().tolist(), ages.tolist()) == ([0, 1, 0, 1], [30, 31, 32, 33])
+    write(tmp_path, "people", text.replace(",31", ",31,").replace("\t30", "\t30\t"))
+    refused = error_of("ingest", tmp_path / "t.csv", tmp_path / "u.zarr", *options)
+    assert "fields as in the header" in refused or "no such column ''" in refused
+
+
+def test_a_raw_file_of_many_short_lines_is_read_in_blocks(tmp_path):
+    """A block may end between a family and its person."""
+    lines = (f"f{i} p{i // 2} 0 0 1 {1 + i % 2} {i % 3}\n" for i in range(40_000))
+    path = write(tmp_path, "p.raw", "FID IID PAT MAT SEX PHENOTYPE a_A\n" + "".join(lines))
+    manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", groups="FID")
+    assert (manifest.n_rows, manifest.classes) == (40_000, ("case", "control"))
+    assert ids_of(tmp_path / "g.zarr") == [f"f{i}:p{i // 2}" for i in range(40_000)]

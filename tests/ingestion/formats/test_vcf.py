@@ -1,7 +1,10 @@
 """VCF and BCF are read as PLINK 2 exports them: what it wrote for these files stands here."""
 
+import bz2
 import gzip
+import lzma
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -178,6 +181,39 @@ def test_a_file_that_is_cut_is_refused(tmp_path, name):
         read(path)
 
 
+def test_a_file_packed_otherwise_is_refused_with_what_unpacks_it(tmp_path):
+    path = written(tmp_path, CALLS)
+    for name, pack, how in (("t.vcf.xz", lzma.compress, "xz"), ("t.bz2", bz2.compress, "bzip2")):
+        (tmp_path / name).write_bytes(pack(path.read_bytes()))
+        expected = rf"{name}: expected VCF, found {how}. Unpack it: `{how} -dc FILE > NEW`"
+        with pytest.raises(InputError, match=expected):
+            opened(tmp_path / name)
+
+
+def test_chromosomes_are_pieces_of_one_table(tmp_path):
+    lines = CALLS.strip().splitlines()
+    whole, one, other = (
+        written(tmp_path, "\n".join(some), name)
+        for name, some in (("w.vcf", lines), ("a.vcf", lines[:9]), ("b.vcf", lines[9:]))
+    )
+    people = tmp_path / "people.csv"
+    people.write_text(
+        "who,ill\n" + "".join(f"s{i},{'' if i == 3 else i % 2}\n" for i in range(1, 8))
+    )
+    given = ["--samples", people, "--id", "who", "--target", "ill", "--memory-mb", "110"]
+    for made, tables in (("w.zarr", [whole]), ("p.zarr", [one, other])):
+        assert "5 rows x 12 features" in srs_ooc("ingest", *tables, tmp_path / made, *given).stdout
+    first, second = (open_store(tmp_path / name).manifest for name in ("w.zarr", "p.zarr"))
+    assert first.checksums == second.checksums
+    for samples in (SAMPLES[::-1], [*SAMPLES[:5], "s7"]):
+        other = written(tmp_path, "\n".join(lines[9:]), "b.vcf", samples)
+        said = error_of("ingest", one, other, tmp_path / "q.zarr", *given)
+        assert f"{other}: expected the row ids of {one}, found others. All pieces have the" in said
+        shutil.rmtree(tmp_path / "q.zarr.pieces")
+    said = error_of("ingest", one, other, tmp_path / "q.zarr", *given, "--sample-features", "x")
+    assert "--sample-features" in said
+
+
 def test_files_without_samples_or_a_header_are_refused(tmp_path, capfd):
     path = written(tmp_path, CALLS)
     lines = path.read_text().splitlines()
@@ -216,7 +252,12 @@ def test_the_smallest_cap_is_kept(tmp_path, n_samples, n_variants):
         assert peak_kb(*given, str(cap)) * 1024 <= cap * 10**6
 
 
-def test_bgen_is_named_with_what_converts_it(tmp_path):
-    (tmp_path / "t.bgen").write_bytes(b"\0" * 16 + b"bgen")
-    with pytest.raises(InputError, match=r"found BGEN\. `plink2 --bgen FILE ref-first"):
-        opened(tmp_path / "t.bgen")
+def test_samples_as_plink_writes_them_are_found_by_family_and_person(tmp_path):
+    """Of `plink2 --export vcf`, whose samples are FID_IID."""
+    path = written(tmp_path, CALLS, samples=[f"F{i}_s{i}" for i in range(1, 7)])
+    people = "".join(f"F{i} s{i} {i % 2 + 1} {i}\n" for i in range(1, 7))
+    (tmp_path / "people.txt").write_text(f"FID IID ill age\n{people}")
+    options = ["--samples", tmp_path / "people.txt", "--id", "IID", "--target", "age"]
+    srs_ooc("ingest", path, tmp_path / "t.zarr", *options, "--task", "regression")
+    store = open_store(tmp_path / "t.zarr")
+    assert store.target().tolist() == [1, 2, 3, 4, 5, 6]
