@@ -228,8 +228,9 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
+    from srs_ooc.ingestion.formats.files import opener_of, together, turned  # loads libraries
 
+    tables = tuple(together(tables))
     tables = tuple(map(turned, tables)) if given["orient"] == "features" else tables
     options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()

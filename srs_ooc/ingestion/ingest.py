@@ -291,6 +291,10 @@ def make_store(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
             "Name the column of the groups alone."
         )
+    from srs_ooc.ingestion.formats.files import together
+
+    if isinstance(table, list | tuple) and len(joined := together(table)) < len(table):
+        table = joined[0]
     if (options.append_rows, options.append_features) != (None, None):
         from srs_ooc.ingestion.appending import append
 

@@ -83,11 +83,14 @@ class StoreForm:
         Dtype of ``values``; None keeps each code's lowest and highest value instead.
     is_packed : bool
         Codes 0, 1, 2 are the values, and take two bits each.
+    values_codec : {'lz4', 'zstd'}
+        How values are compressed; zstd of a sparse table.
     """
 
     code_dtype: str = "uint8"
     values_dtype: str | None = "float64"
     is_packed: bool = False
+    values_codec: str = "lz4"
 
     @property
     def code_nbytes(self) -> int:

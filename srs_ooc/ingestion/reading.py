@@ -90,6 +90,8 @@ class Reading(Protocol):
         Names of what a file says of its rows, beside its columns.
     genotypes : BedFile or None
         The file of genotypes, where the table is one.
+    values_codec : {'lz4', 'zstd'}
+        How its values are compressed.
     feature_columns, feature_cells : tuple of str, callable
         Names of what a file says of its columns besides; yields what that is, of each column.
     """
@@ -99,6 +101,7 @@ class Reading(Protocol):
     side: SideColumns
     annotations: Collection[str] = ()
     genotypes: BedFile | None = None
+    values_codec: str = "lz4"
     feature_columns: tuple[str, ...] = ()
     feature_cells: Callable[[], Iterable[Iterable[Any]]] = tuple
 
@@ -481,6 +484,7 @@ class TableReading(Reading):
         self._table, self.source, self._work = table, source, work
         self.annotations, self.genotypes = table.annotations, table.genotypes
         self.feature_columns, self.feature_cells = (*table.feature_columns,), table.feature_cells
+        self.values_codec = "lz4" if table.values_nbytes is None else "zstd"
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)
@@ -518,9 +522,9 @@ class TableReading(Reading):
         self._memory.check(self.source)
         n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
         if not self.options.link:
-            form, by_rows = self._memory.form, table.by_rows
-            disk = scratch.disk_of(shape, form, by_rows=by_rows, cell_nbytes=size)
-            scratch.check_disk(self._work.folder, *disk)
+            how = partial(scratch.disk_of, shape, self._memory.form, by_rows=table.by_rows)
+            panels, stored = how(text_nbytes=table.values_nbytes, cell_nbytes=size)
+            scratch.check_disk(self._work.folder, panels + table.scratch_nbytes, stored)
         lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
@@ -553,6 +557,7 @@ class TableReading(Reading):
     def features(self, kept: KeptRows) -> Features:
         """Return the features, checked; a table of rows is turned into columns here."""
         table, memory, texts = self._table, self._memory, self._table.text_columns
+        table.prepare()
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         self._found = kinds = self._kinds(holds_texts, kept)
         self._pool = kinds.pool

@@ -385,6 +385,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         )
     lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
+    form = replace(form, values_codec=reading.values_codec)
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     inferred |= side.inferred | facts.inferred
@@ -517,10 +518,9 @@ def forecast(
     from srs_ooc.ingestion.formats.files import known_of, opener_of
 
     ingest_memory.load_libraries()
-    side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
+    unpacked, turned, by_rows, text_nbytes, values_nbytes = 0, 0, True, None, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
-        file, inner = place_in(table)
-        known, why, packing = known_of(file, inner)
+        known, why, packing = known_of(*place_in(table))
         opener = opener_of(table, options.query, (known, why, packing))
         about, said = "about " if opener is None else "", list[str]()
         if opener is None:
@@ -533,32 +533,42 @@ def forecast(
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
+            turned, values_nbytes = opened.scratch_nbytes, opened.values_nbytes
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
-                read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
+                read_names(
+                    TableReading(opened, table, options, side or SideColumns(), work, dict),
+                    work.scratch,
+                )
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes)
+    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes or values_nbytes)
     scratch, stored = how(shape, memory.form, cell_nbytes=memory.cell_nbytes)
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))
-    scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
+    scratch, free = scratch + unpacked + turned, shutil.disk_usage(store.parent).free
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
     if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
-    if remark := known.belied(file.name, packing):
+    if remark := known.belied(place_in(table)[0].name, packing):
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
-    yield f"store: at most {about}{describe_nbytes(stored)}"
+    parts = _in_parts(stored, memory.form.code_nbytes * shape.n_rows * shape.n_features)
+    yield f"store: at most {about}{describe_nbytes(stored)}{parts * bool(turned)}"
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
     given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
     yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
+
+
+def _in_parts(stored: int, codes: int) -> str:
+    """Return how much of a store are codes, and values."""
+    return f": codes {describe_nbytes(codes)}, values {describe_nbytes(stored - codes)}"
 
 
 def _said_of(table: Table) -> Iterator[str]:

@@ -271,7 +271,8 @@ class ColumnsWriter:
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
         names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
-        self._floats = {name: FloatsWriter(store.folder, name, wide, dtype) for name in names}
+        how = (wide, dtype, form.values_codec)
+        self._floats = {name: FloatsWriter(store.folder, name, *how) for name in names}
 
     def write(
         self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None

@@ -222,6 +222,8 @@ class FloatsWriter:
         Its features and, as rows, its columns.
     dtype : numpy dtype
         float32 or float64.
+    codec : {'lz4', 'zstd'}
+        How chunks are compressed.
 
     Attributes
     ----------
@@ -231,8 +233,10 @@ class FloatsWriter:
         CRC-32C of each chunk written, by rows of the grid of chunks.
     """
 
-    def __init__(self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
-        self.chunk = values_chunk(shape, dtype.itemsize)
+    def __init__(
+        self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], codec: str = "lz4"
+    ) -> None:
+        self.chunk, self._codec = values_chunk(shape, dtype.itemsize), codec
         self._n_across = ceil_div(shape.n_rows, self.chunk[1])
         self.crcs = np.zeros(ceil_div(shape.n_features, self.chunk[0]) * self._n_across, np.uint32)
         self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
@@ -263,7 +267,7 @@ class FloatsWriter:
         path = values_file(self._folder, self._name, *place)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb", buffering=0) as file:
-            packed, crc = encode(part)
+            packed, crc = encode(part, self._codec)
             self.crcs[place[0] * self._n_across + place[1]] = int.from_bytes(crc, "little")
             for piece in (packed, crc):
                 data = memoryview(piece)

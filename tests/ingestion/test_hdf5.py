@@ -215,7 +215,7 @@ def test_a_sparse_matrix_by_rows_is_turned_cell_by_cell(
             group["indptr"][row + 1 :] += 1
             values[row, column] += 2.5
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hdf5, "_TOGETHER", data.draw(st.integers(1, 20)))
+        patched.setattr(hdf5, "TOGETHER", data.draw(st.integers(1, 20)))
         table = opened(path)
         columns = rng.permutation(n_columns)
         np.testing.assert_array_equal(table.read(columns, None), values.T[columns])
@@ -516,7 +516,7 @@ def test_cells_that_are_written_twice_are_added_up(tmp_path):
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_a_line_may_have_more_cells_written_than_it_has(tmp_path, monkeypatch, kind, dtype):
     """In any order, zeros among them; SciPy sums in the dtype of the cells, and so is it here."""
-    monkeypatch.setattr(hdf5, "_TOGETHER", 7)
+    monkeypatch.setattr(hdf5, "TOGETHER", 7)
     rng, shape = np.random.default_rng(5), (6, 4)
     n_lines, n_items = shape[:: 1 if kind == "csr" else -1]
     ends = np.cumsum([0, *rng.integers(0, 5 * n_items, n_lines)])

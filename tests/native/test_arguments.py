@@ -410,6 +410,10 @@ CALLS = {
     "TableReader": lambda: (_native.TableReader, reader_call()),
     "TableReader.set_panel": lambda: (reader().set_panel, {"panel": np.zeros((2, 4))}),
     "TableReader.feed": lambda: (reader().feed, {"data": TEXT, "start": 0}),
+    "EntryReader.read": lambda: (
+        _native.EntryReader(2, 3, True, True, False).read,
+        {"text": b"1 1 5\n2 3 7\n", "out": np.zeros((3, 12), np.uint8)},
+    ),
     "TextCoder.code": lambda: (
         _native.TextCoder(1000, counts=False).code,
         {"blob": b"one two", "ends": of(np.uint64, 3, 7)},

@@ -327,6 +327,10 @@ class Table:
         What the file was taken for, and where names and ids came from; empty if nothing is to say.
     takes : tuple of str
         Options that only some formats take, ``names_from`` and ``feature_type``, and this does.
+    scratch_nbytes : int
+        Bytes that reading writes to scratch disk, besides rows on their way to columns.
+    values_nbytes : int or None
+        Bytes of values in the store, about and at most, where that is less than cells take.
     """
 
     format: str = ""
@@ -348,6 +352,11 @@ class Table:
     work_nbytes: int = 0
     said: str = ""
     takes: tuple[str, ...] = ()
+    scratch_nbytes: int = 0
+    values_nbytes: int | None = None
+
+    def prepare(self) -> None:
+        """Do what takes long before all else is read; :attr:`narrow` is settled then."""
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
@@ -582,10 +591,12 @@ FORMATS = (
     Format("VCF", "vcf:VcfTable", head=_VCF, also="path", needs="cyvcf2", named="vcf bcf"),
     Format("BGEN", "bgen:BgenTable", b".{16}bgen", also="path", needs="bgen", named="bgen"),
     Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format("MatrixMarket", "matrix_market:MtxTable", head=rb"(?i)%%MatrixMarket\s", also="path"),
     Format("GCT", "feature_texts:open_rows", head=rb"#1\.[23]\s"),
     Format("GEO series matrix", "feature_texts:open_rows", head=rb"\s*!(Series|Sample)_\w+\t"),
     Format("BIOM TSV", "feature_texts:open_rows", head=_OTUS),
     Format("BIOM 1.0", "feature_texts:open_json", head=_BIOM),
+    Format("10x folder", "matrix_market:MtxTable", holds=("matrix.mtx", "matrix.mtx.gz")),
     Format("ARFF", TEXT.reader, head=_ARFF, named="arff"),
     Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
     Format("data of R", head=_R, named="rds rdata rda", remedy=_R_LINE),

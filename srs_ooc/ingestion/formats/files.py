@@ -7,7 +7,7 @@ import shutil
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -83,12 +83,25 @@ class File:
         in_memory.memory_of(table, self.options).check(self)
 
 
+_TURNED = ("HDF5", "MatrixMarket")
+
+
 def turned(path: Path) -> Path:
-    """Return the place in an HDF5 file whose rows are features; any other path as it is."""
+    """Return the place in a file of matrices whose rows are features; any other path as it is."""
     file, inner = place_in(path)
     known = format_of(file)
-    is_turned = inner.endswith(".T") or known is None or known.name != "HDF5"
+    is_turned = inner.endswith(".T") or known is None or known.name not in _TURNED
     return path if is_turned else Path(f"{file}::{inner}.T")
+
+
+def together(tables: Sequence[Any]) -> Sequence[Any]:
+    """Return tables, but one place for several matrices of 10x, which are samples."""
+    paths = [Path(one) for one in tables if isinstance(one, str | Path)]
+    is_one = (known_of(one)[0].reader.endswith("MtxTable") for one in paths)
+    if not 1 < len(paths) == len(tables) or not all(is_one):
+        return tables
+    others = "|".join(os.path.relpath(one, paths[0].parent) for one in paths[1:])
+    return [Path(f"{paths[0]}::{others}")]
 
 
 def known_of(path: Path, inner: str = "") -> Known:
@@ -352,7 +365,7 @@ class SvmlightTable(in_memory.SparseTable):
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
         self._n_rows = self._n_cells = self._highest = 0
         self._lowest, self._holds = 1, True
-        for number, line in enumerate(_lines(PieceReader(SourceFile(file.path))), 1):
+        for number, line in enumerate(lines_in(PieceReader(SourceFile(file.path))), 1):
             self._take(line.partition(b"#")[0].split(), f"{file}, line {number}")
         if not self._n_cells:
             raise InputError(f"{file}: expected lines of a target and index:value, found none.")
@@ -409,7 +422,8 @@ class SvmlightTable(in_memory.SparseTable):
         return in_memory.memory_of(self, self._options)
 
 
-def _lines(pieces: PieceReader) -> Iterator[bytes]:
+def lines_in(pieces: PieceReader) -> Iterator[bytes]:
+    """Yield the lines of a text, without their ends."""
     rest = b""
     for piece in pieces.pieces():
         *lines, rest = (rest + piece).split(b"\n")

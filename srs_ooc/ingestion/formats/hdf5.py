@@ -9,7 +9,7 @@ import contextlib
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path, PurePosixPath
@@ -32,7 +32,7 @@ from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 
 _CACHE = 32 * MB
 """Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
-_TOGETHER = 1 << 18
+TOGETHER = 1 << 18
 """Cells of a sparse matrix that are turned together."""
 _MOST = np.iinfo(np.uint32).max
 _NETCDF = {"DIMENSION_LIST", "_Netcdf4Coordinates"}
@@ -117,38 +117,49 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
 
     One asked to be ``turned`` has features in its lines, even where its layout has samples there.
     """
-    what, root, wanted = str(at), node.file if layout.matrix else node, at.options.names_from
+    what, root = str(at), node.file if layout.matrix else node
+    by_column = turned or layout.by_feature
+    form = (layout.sparse, np.ravel(_shape_of(node, layout, what)).tolist())
     sides = [layout.samples, layout.features][:: -1 if turned > layout.by_feature else 1]
-    turned |= layout.by_feature
-    rows, columns = (_known_of(root, side, layout, what) for side in sides)
-    of = {"id": sides[1].ids, "symbol": sides[1].symbols, None: " ".join(sides[1][2:0:-1])}
-    ids, names = _main_of(rows, sides[0].ids) or _only_of(rows), _main_of(columns, of[wanted])
-    if wanted and names is None:
-        raise _bad(what, f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
+    both = [_known_of(root, side, layout, what) for side in sides]
+    kind = SparseMatrix if layout.sparse else Matrix
+    table = kind(node, at, turned=by_column, form=form)
+    how = "features x samples" if by_column else "samples x features"
+    told = f"{layout.name}, {node.name}, {how}"
+    name_both(table, at, layout._replace(samples=sides[0], features=sides[1]), both, told)
+    table.format = f"hdf5, {layout.name} {node.name}"
+    return table
+
+
+def name_both(
+    table: Table, at: File, layout: Layout, both: Sequence[Mapping[str, Any]], told: str
+) -> None:
+    """Have a table take ids, names and features from what a layout says of rows and columns.
+
+    What is said of the table begins as is ``told``.
+    """
+    (rows, columns), wanted, features = both, at.options.names_from, layout.features
+    of = {"id": features.ids, "symbol": features.symbols, None: " ".join(features[2:0:-1])}
+    ids = _main_of(rows, layout.samples.ids) or _only_of(rows)
+    if (names := _main_of(columns, of[wanted])) is None and wanted:
+        raise _bad(str(at), f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
     names, other = names or _only_of(columns), _main_of(columns, of["id"])
-    shape = tuple(np.ravel(_shape_of(node, layout, what)).tolist())
-    lengths = [
-        len(known[name]) if name else None for known, name in ((rows, ids), (columns, names))
-    ]
-    order = shape[:: -1 if turned else 1]
-    if len(shape) != 2 or any(n not in (None, m) for n, m in zip(lengths, order, strict=True)):
+    named = ((rows, ids), (columns, names))
+    lengths = [len(known[name]) if name else None for known, name in named]
+    if any(n not in (None, m) for n, m in zip(lengths, table.shape, strict=True)):
         expected = "{} rows and {} columns, as are named".format(*(n or "some" for n in lengths))
-        raise _bad(what, expected, f"{node.name} of {' x '.join(map(str, order)) or 'no shape'}")
-    columns = {name: one for name, one in columns.items() if len(one) == order[1]}
-    form = (layout.sparse, shape)
-    table = (SparseMatrix if layout.sparse else Matrix)(node, at, turned=turned, form=form)
-    how = "features x samples" if turned else "samples x features"
-    told = [f"{layout.name}, {node.name}, {how}; row ids: {ids or 'none'}"]
-    columns = _choose(table, columns, at, told)
+        found = "{} of {} x {}".format(told.split(", ")[1], *table.shape)
+        raise _bad(str(at), expected, found)
+    columns = {name: one for name, one in columns.items() if len(one) == table.shape[1]}
+    said = [f"{told}; row ids: {ids or 'none'}"]
+    columns = _choose(table, columns, at, said)
     describe(table, (rows, ids), (columns, names))
     known = table.feature_columns.items()  # Cell Ranger calls symbols so
     table.feature_columns = {{"name": "symbol"}.get(name, name): one for name, one in known}
     repeats = table.names is not columns.get(str(names))
-    told.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
-    told.append(f"--names-from id takes {other}" if other not in (None, names) else "")
-    table.format, table.said = f"hdf5, {layout.name} {node.name}", "; ".join(filter(None, told))
-    table.takes = "names_from", "feature_type"
-    return table
+    said.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
+    said.append(f"--names-from id takes {other}" if other not in (None, names) else "")
+    table.said, table.takes = "; ".join(filter(None, said)), ("names_from", "feature_type")
 
 
 def _shape_of(node: Any, layout: Layout, what: str) -> Any:
@@ -347,6 +358,7 @@ class _Items(Items):
         return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
 
 
+_Known = tuple[Mapping[str, Any], str | None]
 _Frame = tuple[dict[str, _Items], str | None]
 """What is known of rows or columns, and which of it is their ids or names."""
 
@@ -398,7 +410,7 @@ def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame
     return both[:: -1 if turned else 1]
 
 
-def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
+def describe(table: Table, rows: _Known, columns: _Known) -> None:
     """Have a table take row ids and names from what its file says of rows and columns."""
     n_rows, n_columns = table.shape
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
@@ -523,9 +535,9 @@ class SparseMatrix(Matrix):
         if kind not in ("csr", "csc") or shape is None:
             expected = "a sparse matrix that says whether it is csr or csc, and its shape"
             raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
+        in_memory.check_shape(tuple(map(int, shape)), what)
         n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
         self.shape, self.by_rows, self._n_items = (n_rows, n_columns), False, n_columns
-        in_memory.check_shape(self.shape, what)
         is_by_row = (kind == "csr") != self._turned
         n_lines = self.shape[0 if is_by_row else 1]
         parts = [node_at(node, name, what) for name in ("data", "indices", "indptr")]
@@ -544,21 +556,26 @@ class SparseMatrix(Matrix):
         lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
         if not is_right or self._ends[0] != 0 or len(lengths) > 1:
             raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
-        self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._data.dtype)])
+        self._dtype = self._data.dtype
+        self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._dtype)])
         self._copy: Path | None = None
         self._is_turned = not is_by_row
         if is_by_row:
-            nbytes = lengths.pop() * self._record.itemsize
-            self._copy = self._file.scratch_file("sparse-columns", nbytes)
-            self.work_nbytes += 80 * _TOGETHER
+            self.scratch_nbytes = lengths.pop() * self._record.itemsize
+            self._copy = self._file.scratch_file("sparse-columns", self.scratch_nbytes)
+            self.work_nbytes += 80 * TOGETHER
             self._hold(40 * n_columns)
 
-    def read(self, positions: Indices, pool: TextCoder) -> Reals:
-        """Return columns, each a row of the result."""
+    def prepare(self) -> None:
+        """Turn the matrix, once."""
         with _LOCK:
             if not self._is_turned:
                 self._turn()
                 self._is_turned = True
+
+    def read(self, positions: Indices, pool: TextCoder) -> Reals:
+        """Return columns, each a row of the result."""
+        self.prepare()
         return super().read(positions if self._chosen is None else self._chosen[positions], pool)
 
     def choose(self, columns: Indices) -> None:
@@ -568,9 +585,9 @@ class SparseMatrix(Matrix):
 
     def _lines(self, first: int, stop: int) -> Reals:
         n_rows, ends = self.shape[0], self._ends[first : stop + 1]
-        dense = np.zeros((stop - first) * n_rows, self._data.dtype)
-        for start in range(int(ends[0]), int(ends[-1]), _TOGETHER):
-            end = min(start + _TOGETHER, int(ends[-1]))
+        dense = np.zeros((stop - first) * n_rows, self._dtype)
+        for start in range(int(ends[0]), int(ends[-1]), TOGETHER):
+            end = min(start + TOGETHER, int(ends[-1]))
             if self._copy is None:
                 with _reading(self._what):
                     places, found = self._places(start, end, n_rows), self._data[start:end]
@@ -599,20 +616,17 @@ class SparseMatrix(Matrix):
         columns; bands are sorted one by one. A column that is a band of its own, as all long ones
         are, is in order already.
         """
-        n_cells, n_columns, size = int(self._ends[-1]), self._n_items, self._record.itemsize
-        parts = [(at, min(at + _TOGETHER, n_cells)) for at in range(0, n_cells, _TOGETHER)]
-        ends = np.zeros(n_columns + 1, np.int64)
-        for start, end in parts:
-            ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
-        np.cumsum(ends, out=ends)
-        bands = ends[:-1] // _TOGETHER + ends[1:] // _TOGETHER
+        counts = self._count()
+        ends, size = np.zeros(len(counts) + 1, np.int64), self._record.itemsize
+        n_cells = int(np.cumsum(counts, out=ends[1:])[-1])
+        bands = ends[:-1] // TOGETHER + ends[1:] // TOGETHER
         firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
         band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
         to = ends[firsts]
         assert self._copy is not None
         with self._copy.open("w+b") as file:
-            for start, end in parts:
-                cells = self._records(start, end)
+            for start in range(0, n_cells, TOGETHER):
+                cells = self._records(start, min(start + TOGETHER, n_cells))
                 bands = band[cells["line"]]
                 cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
                 for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
@@ -620,7 +634,7 @@ class SparseMatrix(Matrix):
                     file.write(cells[first : first + count].data)
                     first, to[one] = first + count, to[one] + count
             for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
-                if end - start > _TOGETHER:
+                if end - start > TOGETHER:
                     continue
                 file.seek(start * size)
                 cells = np.frombuffer(file.read((end - start) * size), self._record)
@@ -629,6 +643,14 @@ class SparseMatrix(Matrix):
                 file.seek(start * size)
                 file.write(np.take(cells, np.argsort(lines, kind="stable")).data)
         self._ends = ends
+
+    def _count(self) -> Ints:
+        """Return how many cells each column has."""
+        n_cells, counts = int(self._ends[-1]), np.zeros(self._n_items, np.int64)
+        for at in range(0, n_cells, TOGETHER):
+            places = self._places(at, min(at + TOGETHER, n_cells), len(counts))
+            counts += np.bincount(places, minlength=len(counts))
+        return counts
 
     def _records(self, start: int, end: int) -> NDArray[Any]:
         """Return some cells of a matrix by rows, each with its column and row."""

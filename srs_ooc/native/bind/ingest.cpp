@@ -2,6 +2,7 @@
 #include "bind/arguments.hpp"
 #include "bind/thread_team.hpp"
 #include "coding.hpp"
+#include "csv/entries.hpp"
 #include "csv/table.hpp"
 #include "deal.hpp"
 
@@ -236,6 +237,43 @@ nb::object parse_decimal(nb::bytes text) {
     if (srs::scan_decimal(text.c_str(), end, decimal) != end) return nb::none();
     return nb::float_(srs::to_double(decimal, {text.c_str(), text.size()}));
 }
+
+// Entries of a MatrixMarket file into the records of a scratch file; formats/matrix_market.py tells of it.
+class EntryReader {
+  public:
+    EntryReader(std::uint32_t n_rows, std::uint32_t n_columns, bool has_value, bool is_whole, bool is_turned)
+        : counts_(is_turned ? n_rows : n_columns), last_(counts_.size()),
+          all_{n_rows, n_columns, has_value, is_whole, is_turned, counts_.data(), last_.data()} {}
+
+    // Returns how many bytes of the text were read, how many records came of it, the fault, 0 if there is none, how
+    // many lines were read in all, and whether no entry came twice so far.
+    nb::tuple read(nb::bytes text, Matrix<std::uint8_t> out) {
+        const char *begin = text.c_str(), *end = begin + text.size();
+        while (end > begin && end[-1] != '\n') --end;
+        const auto size = static_cast<std::int64_t>(out.shape(1));
+        if (!(size == 12 || size == 16) || reinterpret_cast<std::uintptr_t>(out.data()) % 8 != 0)
+            srs::refuse("out", "aligned records of 12 or 16 bytes", std::to_string(size));
+        srs::expect_between("out, its bytes", static_cast<std::int64_t>(out.nbytes()), (end - begin) / 4 * size, INT64_MAX);
+        return size == 12 ? read_as<float>(begin, end, out) : read_as<double>(begin, end, out);
+    }
+    nb::bytes counts() const { return raw(counts_); }
+
+  private:
+    template <class Value> nb::tuple read_as(const char *begin, const char *end, const Matrix<std::uint8_t> &out) {
+        auto *first = reinterpret_cast<srs::Entry<Value> *>(out.data()), *stop = first;
+        srs::EntryFault fault = srs::EntryFault::none;
+        const char *read = begin;
+        {
+            nb::gil_scoped_release release;
+            read = srs::read_entries(begin, end, all_, stop, fault);
+        }
+        return nb::make_tuple(read - begin, stop - first, static_cast<int>(fault), all_.n_lines, all_.is_distinct);
+    }
+
+    std::vector<std::int64_t> counts_;
+    std::vector<std::uint32_t> last_;
+    srs::Entries all_;
+};
 
 // Binding of the column coder; what each argument means is told in store/manifest.py.
 struct Found { // what coding finds of each column
@@ -507,6 +545,12 @@ void bind_ingest(nb::module_ &module) {
         .def_prop_ro("nbytes", &TextCoder::nbytes)
         .def_prop_ro("needed", &TextCoder::needed)
         .def_prop_ro("size", &TextCoder::size);
+    nb::class_<EntryReader> entries(module, "EntryReader");
+    srs::define(entries, "read", +[](EntryReader &self, nb::bytes text, Matrix<std::uint8_t> out) { return self.read(text, out); },
+                "text"_a, "out"_a);
+    entries.def("counts", &EntryReader::counts)
+        .def(nb::init<std::uint32_t, std::uint32_t, bool, bool, bool>(), "n_rows"_a, "n_columns"_a, "has_value"_a,
+             "is_whole"_a, "is_turned"_a);
     module.def("return_large_blocks", &return_large_blocks);
     module.def("reuse_blocks", &reuse_blocks);
     module.def("parse_decimal", &parse_decimal, "text"_a);

@@ -163,6 +163,8 @@ def test_the_summary_says_what_was_taken_for_what(tmp_path):
     )
     dry = srs_ooc("ingest", path, store, "--no-target", "--dry-run").stdout
     assert f"read as: HDF5, by its first bytes; {read_as}" in dry
+    assert "scratch disk: 108 bytes, given back\n" in dry  # 12 each of 9 that are written
+    assert ": codes 20 bytes, values 360 bytes\n" in dry
     assert f"read as: {read_as}" in srs_ooc("ingest", path, store, "--no-target").stdout
     made = open_store(store)
     assert (list(made.row_ids), list(made.names)) == (BARCODES, NUMBERED)
