@@ -228,18 +228,12 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    from srs_ooc.ingestion.formats.files import opener_of, together, turned  # loads libraries
+    from srs_ooc.ingestion.formats.files import together, turned  # loads libraries
 
     tables = tuple(together(tables))
     tables = tuple(map(turned, tables)) if given["orient"] == "features" else tables
     options, side = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
-    texts = (one for one in tables if opener_of(one) is None and not begins_as(RAW, one))
-    if options.samples and given["orient"] == "samples" and any(texts):
-        raise UsageError(
-            "--samples: expected --orient features, or a file that is no text table. Of others "
-            "the target is a column: name it by --target, or add it later by `srs-ooc targets`."
-        )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
             raise InputError(
@@ -327,6 +321,14 @@ def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions,
             "Turn an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )
     if samples:
+        from srs_ooc.ingestion.formats.files import opener_of  # loads libraries
+
+        texts = (one for one in tables if opener_of(one) is None and not begins_as(RAW, one))
+        if orient == "samples" and any(texts):
+            raise UsageError(
+                "--samples: expected --orient features, or a file that is no text table. Of others "
+                "the target is a column: name it by --target, or add it later by `srs-ooc targets`."
+            )
         options = options.with_targets(sample_columns(options))
     file, names = given.get("target_file"), given.get("names")
     if options.target is not None and file is not None:

@@ -398,8 +398,10 @@ def test_a_dry_run_refuses_what_the_ingest_refuses(tmp_path, run, monkeypatch, f
         feather_and_parquet(tmp_path, "abay", values)
     before = listing(tmp_path)
     dry = run("ingest", name, "t.zarr", *options, "--dry-run")
-    assert_refused(dry, name)
-    assert dry == run("ingest", name, "t.zarr", *options)
+    status, said, error = run("ingest", name, "t.zarr", *options)
+    assert_refused((status, said, error), name)
+    assert dry[::2] == (status, error)
+    assert re.fullmatch("(read as: .*\n)?", dry[1])
     assert listing(tmp_path) == before
 
 
