@@ -335,12 +335,16 @@ def plink(*words: str, makes: str) -> Callable[[Path], Path]:
 CODES = ["2" if one == "ill" else "1" for one in STATE]
 
 
-def of_raw(path: Path, strip: bool = True) -> Table:
-    """Read a ``.raw``: samples x features, PHENOTYPE the target."""
+def of_raw(path: Path, itself: bool = False) -> Table:
+    """Read a ``.raw``: samples x features, PHENOTYPE the target.
+
+    Of a file that is ingested ``itself`` names end in the allele, and 1 and 2 are control and case.
+    """
     table = lib("pandas").read_csv(path, sep=r"\s+", dtype={"IID": str, "PHENOTYPE": str})
-    cells = table.iloc[:, 6:]
-    names = [one.rpartition("_")[0] if strip else one for one in cells.columns]
-    return Table(cells.to_numpy(float), names, [*table["IID"]], [*table["PHENOTYPE"]])
+    cells, target = table.iloc[:, 6:], table["PHENOTYPE"]
+    names = [one if itself else one.rpartition("_")[0] for one in cells.columns]
+    target = target.map({"1": "control", "2": "case"}) if itself else target
+    return Table(cells.to_numpy(float), names, [*table["IID"]], [*target])
 
 
 def of_traw(path: Path) -> Table:
@@ -396,13 +400,13 @@ def bgen(folder: Path) -> Path:
 
 
 def of_bgen(path: Path) -> Table:
-    """Read BGEN by bgen: doses of the second allele."""
+    """Read BGEN by bgen: doses of the first allele."""
     np = lib("numpy")
     with lib("bgen").BgenReader(str(path), sample_path=str(path.with_suffix(".sample"))) as file:
         names, cells = [], []
         for one in file:
             names.append(one.rsid)
-            cells.append(one.probabilities @ np.array([0, 1, 2]))
+            cells.append(one.probabilities @ np.array([2, 1, 0]))
         return Table(np.array(cells).T, names, [*file.samples])
 
 
@@ -623,7 +627,7 @@ def kinds() -> list[Kind]:
         Kind("10 GCTX", "cmapPy", lambda folder: gct(folder, "gctx"), of_gct),
         Kind("11 GEO series matrix", "text; GEOquery", geo, of_geo),
         Kind("12 PLINK .raw", "PLINK 2; pandas", plink("--export", "A", makes="t.raw"),
-             lambda path: of_raw(path, strip=False), ()),
+             lambda path: of_raw(path, itself=True), ()),
         Kind("13 PLINK .traw", "PLINK 2; pandas", plink("--export", "A-transpose", makes="t.traw"),
              of_traw, traw),
         Kind("14 PLINK pheno beside .bed", "PLINK 2; PLINK 1.9", bed_with_pheno, of_bed, pheno),
