@@ -26,7 +26,6 @@ namespace {
 
 using Bytes = srs::Vector<const std::uint8_t>;
 using Slots = srs::Vector<const std::int32_t>;
-using Panel = srs::Matrix<double>;
 
 srs::Dialect dialect_of(nb::bytes marks) { // separator, comment, point
     srs::expect_size("marks", marks, 3);
@@ -120,7 +119,7 @@ class TableReader : public Reader<srs::TableSink> {
         return Reader::feed(data, start);
     }
 
-    void set_panel(Panel panel) {
+    void set_panel(Matrix<double> panel) {
         if (static_cast<std::int64_t>(panel.shape(0)) < width_)
             srs::refuse("panel", std::to_string(width_) + " columns or more", std::to_string(panel.shape(0)));
         panel_ = panel; // keeps the memory alive
@@ -150,7 +149,7 @@ class TableReader : public Reader<srs::TableSink> {
     }
 
     std::int64_t width_ = 0; // columns of a panel that cells go to
-    Panel panel_;
+    Matrix<double> panel_;
     srs::Texts none_;
 };
 
