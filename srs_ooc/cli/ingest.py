@@ -247,7 +247,6 @@ def ingest_command(
         return
     if side:
         check_single(tables, "--names or --target-file")
-    has_workers = dask is not None or dask_scheduler_file is not None
     if any(str(table) == "-" for table in tables):
         check_single(tables, "standard input")
 
@@ -255,7 +254,7 @@ def ingest_command(
     tell = progress.show_bytes
 
     def make(path: Path) -> Manifest:
-        if not has_workers:
+        if dask is None and dask_scheduler_file is None:
             table = tables[0] if len(tables) == 1 else list(tables)
             return make_store(table, path, options, side, tell)
         from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask

@@ -92,8 +92,7 @@ def run_command(
         level = ledger.spec.fdr if ledger.spec.concludes else None
         seen = ledger.seen(opened)
         if is_new:
-            _say_planned(ledger, request.iterations)
-            _say_notes(ledger, seen, request)
+            _say_planned(ledger, seen, request)
             if fresh or isinstance(opened.place, Url):
                 say(f"a new run: {run}", err=True)
         if len(names) > 1:
@@ -141,9 +140,9 @@ def resume_command(
     _work(ledger, ledger.find_store(cache=cache), run_options.request_of(given), shows)
 
 
-def _say_planned(ledger: Run, iterations: int | None) -> None:
-    """Say how many iterations a new run has, and where it is long, about how long they take."""
-    planned = ledger.meta("planned")
+def _say_planned(ledger: Run, store: Store, request: Request) -> None:
+    """Say how many iterations a new run has, how long they take if that is long, and its notes."""
+    planned, iterations = ledger.meta("planned"), request.iterations
     if iterations is None:
         say(
             f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
@@ -158,9 +157,6 @@ def _say_planned(ledger: Run, iterations: int | None) -> None:
             "ends it.",
             err=True,
         )
-
-
-def _say_notes(ledger: Run, store: Store, request: Request) -> None:
     spec, shape = ledger.spec, shape_of(store.manifest, ledger.inputs)
     for note in RunDraft(request, spec, shape, store, ledger.inputs).notes:
         say(note, err=True)

@@ -12,14 +12,8 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE, say, write_records
-from srs_ooc.ensemble.feature_sensitivity import (
-    AUTO,
-    FLIPS,
-    MOST_REPEATS,
-    REPEATS,
-    SensitivityRecord,
-    sensitivity,
-)
+from srs_ooc.ensemble import feature_sensitivity
+from srs_ooc.ensemble.feature_sensitivity import SensitivityRecord, sensitivity
 from srs_ooc.ensemble.prediction import predict
 from srs_ooc.results.live import RunProgress
 
@@ -101,12 +95,13 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @click.option("--rows", type=FILE, metavar="FILE",
               help="Row ids to ask the trees about, one a line.  [default: the training rows of a "
               "run with --bootstrap, each asked of the trees not grown on it]")  # fmt: skip
-@click.option("--flip", type=click.Choice(FLIPS), default=AUTO, show_default=True,
+@click.option("--flip", type=click.Choice(feature_sensitivity.FLIPS),
+              default=feature_sensitivity.AUTO, show_default=True,
               help="How a feature is altered. auto: one of two values is flipped, any other "
               "permuted; mirror: the order of its values is reversed; permute: each row takes the "
               "value of another row.")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(1, MOST_REPEATS), metavar="N",
-              default=REPEATS, show_default=True,
+@click.option("--repeats", type=click.IntRange(1, feature_sensitivity.MOST_REPEATS), metavar="N",
+              default=feature_sensitivity.REPEATS, show_default=True,
               help="Permutations, of which the mean is taken.")  # fmt: skip
 @output.THREADS_OPTION
 @output.TOP_OPTION

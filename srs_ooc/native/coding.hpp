@@ -7,19 +7,18 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace srs {
 
 // Ordinal codes of a column: exact ranks where the distinct values fit, quantile bins otherwise.
-template <class Value> struct KeyOf;
-template <> struct KeyOf<float> { using type = std::uint32_t; };
-template <> struct KeyOf<double> { using type = std::uint64_t; };
+template <class Value> using KeyOf = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
 
 // Unsigned integers in the order of the values; -0.0 and 0.0 share one.
-template <class Value> typename KeyOf<Value>::type to_key(Value value) {
-    using Key = typename KeyOf<Value>::type;
+template <class Value> KeyOf<Value> to_key(Value value) {
+    using Key = KeyOf<Value>;
     constexpr Key top = Key{1} << (8 * sizeof(Key) - 1);
     Key bits;
     value += Value{0};
@@ -27,8 +26,8 @@ template <class Value> typename KeyOf<Value>::type to_key(Value value) {
     return bits & top ? ~bits : bits | top;
 }
 
-template <class Value> Value from_key(typename KeyOf<Value>::type key) {
-    using Key = typename KeyOf<Value>::type;
+template <class Value> Value from_key(KeyOf<Value> key) {
+    using Key = KeyOf<Value>;
     constexpr Key top = Key{1} << (8 * sizeof(Key) - 1);
     const Key bits = key & top ? key & ~top : ~key;
     Value value;
@@ -69,6 +68,7 @@ inline Item *sort_items(Item *items, Item *spare, std::size_t n) {
     return n < 16384 ? sort_items<8>(items, spare, n) : sort_items<11>(items, spare, n);
 }
 
+// Also of a NaN.
 template <class Value> bool is_whole(Value value) {
     constexpr Value big = Value{1} / std::numeric_limits<Value>::epsilon(); // whole from here on
     if (!(std::fabs(value) < big)) return true;
@@ -87,7 +87,7 @@ struct ColumnFacts {
 // Codes columns one at a time; holds the scratch they share.
 template <class Value, class Code> class ColumnCoder {
   public:
-    using Key = typename KeyOf<Value>::type;
+    using Key = KeyOf<Value>;
     static constexpr std::size_t kCodes = std::numeric_limits<Code>::max() - 1;
     static constexpr Code kMissing = std::numeric_limits<Code>::max();
 
@@ -283,9 +283,7 @@ template <class Value, class Code> class ColumnCoder {
 
     Kind kind() const { // 0 and 1 alone were coded as whole numbers
         if (n_valid_ == 0 || (n_zeros_ == 0 && low_ == high_)) return kConstant;
-        for (std::size_t i = 0; i < n_rows_; ++i)
-            if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
-        return kInteger;
+        return std::all_of(values_, values_ + n_rows_, is_whole<Value>) ? kInteger : kNumeric;
     }
 
     std::size_t n_rows_;
@@ -316,7 +314,7 @@ template <class Key> class RankFinder {
         do
             refine(ranks, walk);
         while (n_in_groups_ > kGathered && !exhausted());
-        return exhausted() ? representatives(ranks, walk) : gathered(ranks, walk);
+        return gathered(ranks, walk);
     }
 
   private:
@@ -372,34 +370,22 @@ template <class Key> class RankFinder {
         levels_.push_back(std::move(children));
     }
 
-    // Every group is one key.
-    template <class Walk>
-    std::vector<Key> representatives(const std::vector<std::size_t> &ranks, Walk walk) {
-        std::vector<Key> keys(groups_.size()), found;
+    // Every group is one key, or few keys are left in the groups, which are in order: sort those.
+    template <class Walk> std::vector<Key> gathered(const std::vector<std::size_t> &ranks, Walk walk) {
+        const bool is_one = exhausted();
+        std::vector<Key> keys(is_one ? groups_.size() : 0), found;
+        if (!is_one) keys.reserve(n_in_groups_);
         walk([&](Key key) {
             const std::uint16_t group = group_of(key);
-            if (group != kNone) keys[group] = key;
+            if (group == kNone) return;
+            if (is_one) keys[group] = key;
+            else keys.push_back(key);
         });
-        std::size_t g = 0;
-        for (const std::size_t rank : ranks) {
-            while (rank >= groups_[g].below + groups_[g].size) ++g;
-            found.push_back(keys[g]);
-        }
-        return found;
-    }
-
-    // Few keys are left in the groups, which are in order: sort those.
-    template <class Walk> std::vector<Key> gathered(const std::vector<std::size_t> &ranks, Walk walk) {
-        std::vector<Key> keys, found;
-        keys.reserve(n_in_groups_);
-        walk([&](Key key) {
-            if (group_of(key) != kNone) keys.push_back(key);
-        });
-        std::sort(keys.begin(), keys.end());
+        if (!is_one) std::sort(keys.begin(), keys.end());
         std::size_t g = 0, first = 0;
         for (const std::size_t rank : ranks) {
             while (rank >= groups_[g].below + groups_[g].size) first += groups_[g++].size;
-            found.push_back(keys[first + (rank - groups_[g].below)]);
+            found.push_back(keys[is_one ? g : first + (rank - groups_[g].below)]);
         }
         return found;
     }
@@ -455,7 +441,7 @@ template <class Key, std::size_t kMost> class KeyTable {
 // Codes columns one at a time, as ColumnCoder does.
 template <class Value> class LongColumnCoder {
   public:
-    using Key = typename KeyOf<Value>::type;
+    using Key = KeyOf<Value>;
     static constexpr std::size_t kCodes = 254;
     static constexpr std::uint8_t kMissing = 255;
     static constexpr Key kZero = Key{1} << (8 * sizeof(Key) - 1); // to_key(0)
@@ -574,8 +560,7 @@ template <class Value> class LongColumnCoder {
 
     Kind kind() const {
         if (n_valid_ == 0 || low_ == high_) return kConstant;
-        for (std::size_t i = 0; i < n_rows_; ++i)
-            if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
+        if (!std::all_of(values_, values_ + n_rows_, is_whole<Value>)) return kNumeric;
         return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
     }
 

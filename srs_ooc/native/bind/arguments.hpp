@@ -83,6 +83,15 @@ void define(Scope &scope, const char *name, R (*function)(A...), const Names &..
     }, names...);
 }
 
+// For define: a method as a function of its object, and a constructor as __init__.
+template <auto METHOD> struct Method;
+template <typename Class, typename R, typename... A, R (Class::*METHOD)(A...)> struct Method<METHOD> {
+    static R call(Class &self, A... given) { return (self.*METHOD)(std::move(given)...); }
+};
+template <typename Class, typename... A> struct Constructor {
+    static void call(Class *self, A... given) { new (self) Class(std::move(given)...); }
+};
+
 // ---- arrays that hold something else --------------------------------------------------------------
 
 // A number, or item `index` of an array.
@@ -134,13 +143,17 @@ template <typename A> void expect_bounds(const char *what, const A &bounds, int6
 
 // Call work with an item of the dtype that an array has, one of two.
 template <typename First, typename Second, typename A, typename Work>
-void with_dtype(const char *what, const A &array, const Work &work) {
+auto with_dtype(const char *what, const A &array, const Work &work) {
     const auto is_of = [&](auto item) {
         return array.dtype() == nanobind::dtype<decltype(item)>() && reinterpret_cast<uintptr_t>(array.data()) % sizeof item == 0;
     };
     if (is_of(First())) return work(First());
     if (is_of(Second())) return work(Second());
     refuse_dtype(what, std::is_floating_point_v<First> ? "float" : "uint", 8 * sizeof(First), 8 * sizeof(Second));
+}
+
+template <typename Items> nanobind::bytes as_bytes(const Items &items) {
+    return nanobind::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof items[0]);
 }
 
 // Columns that a block has room for: of a tiled one, whole tiles.

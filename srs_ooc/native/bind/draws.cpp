@@ -192,7 +192,7 @@ nb::bytes draw_subsets(uint64_t key, uint64_t first, uint64_t largest, uint64_t 
             bounds(s + 1) = static_cast<int64_t>(members.size());
         }
     }
-    return nb::bytes(reinterpret_cast<const char *>(members.data()), members.size() * sizeof(uint32_t));
+    return srs::as_bytes(members);
 }
 
 // What is known of each feature: adding the outcome of an iteration, and the probe's test. Twins: NumPy, in the tests.

@@ -11,17 +11,13 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using srs::in_threads, srs::Matrix, srs::Vector;
+using srs::as_bytes, srs::in_threads, srs::Matrix, srs::Vector;
 
 namespace {
 
 // ---- from bytes to arrays, and rows walked down them. Twin: tests/helpers/forest_reference.py --------------------------
 constexpr uint64_t PROBE = 0xFFFFFFFF;
 constexpr int64_t LEAF = -1, PROBE_SPLIT = -2;
-
-template <typename T> nb::bytes as_bytes(const std::vector<T> &items) {
-    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
-}
 
 struct Trees {
     bool regression;
@@ -71,15 +67,14 @@ struct Trees {
         const size_t first = feature.size();
         root.push_back(static_cast<int32_t>(first));
         std::vector<int32_t> waiting; // splits whose right child is still to come
-        for (bool complete = false; !complete;) {
+        for (;;) {
             const int32_t node = static_cast<int32_t>(feature.size());
             append_node(in);
             if (feature[node] != LEAF) {
                 waiting.push_back(node);
                 continue;
             }
-            complete = waiting.empty();
-            if (complete) break;
+            if (waiting.empty()) break;
             right[waiting.back()] = node + 1;
             waiting.pop_back();
         }
@@ -132,12 +127,17 @@ void check_nodes(const Walked &trees, int64_t n_nodes, int64_t n_pairs, int64_t 
 }
 
 void check_sizes(int64_t n_nodes, const Vector<const int32_t> &code, const Vector<const int32_t> &right,
-                 const Vector<const int64_t> &n_rows, const Vector<const int32_t> &how, const Vector<const uint32_t> &hash) {
+                 const Vector<const int64_t> &n_rows, const Vector<const int32_t> &how, const Vector<const uint32_t> &hash,
+                 const Vector<const int32_t> &pair_class, const Vector<const int64_t> &pair_count, int64_t n_classes,
+                 int code_nbytes) {
     srs::expect_size("code", code, n_nodes);
     srs::expect_size("right", right, n_nodes);
     srs::expect_size("n_rows", n_rows, n_nodes);
     srs::expect_size("how", how, n_nodes);
     srs::expect_size("hashes", hash, n_nodes);
+    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
+    srs::expect_below("pair_class", pair_class, n_classes);
+    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
 }
 
 struct Walk {
@@ -145,7 +145,7 @@ struct Walk {
     const int32_t *code, *right, *how, *pair_class;
     const uint32_t *hash;
     const double *threshold, *panel;
-    int64_t stride, n_classes;
+    int64_t stride;
     int code_nbytes;
 
     // The place of a category; what is missing is a category of its own.
@@ -188,14 +188,11 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
     const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
     nb::gil_scoped_release released;
-    check_sizes(n_nodes, code, right, n_rows, how, hash);
+    check_sizes(n_nodes, code, right, n_rows, how, hash, pair_class, pair_count, n_classes, code_nbytes);
     srs::expect_size("threshold", threshold, n_nodes);
-    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
-    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
-    srs::expect_below("pair_class", pair_class, n_classes);
     srs::expect_between("shares, its rows", n_panel_rows, 0, static_cast<int64_t>(panel.shape(1)));
     const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
-                    hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes, code_nbytes};
+                    hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), code_nbytes};
     check_nodes(walk, n_nodes, static_cast<int64_t>(pair_class.size()), n_slots, root.data(), root.size());
     for (size_t t = 0; t < root.size(); ++t)
         for (int64_t r = 0; r < n_panel_rows; ++r)
@@ -239,8 +236,7 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
             panel[c * static_cast<size_t>(n) + static_cast<size_t>(i)] = code == missing ? std::nan("") : code;
         }
     const Walk walk{slot.data(), trees.n_rows.data(), trees.pair_count.data(), trees.code.data(), trees.right.data(),
-                    trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, n_classes,
-                    code_nbytes};
+                    trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, code_nbytes};
     check_nodes(walk, static_cast<int64_t>(slot.size()), static_cast<int64_t>(trees.pair_class.size()),
                 static_cast<int64_t>(columns.size()), trees.root.data(), 1);
     for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
@@ -361,10 +357,7 @@ void add_effects(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<
     const int64_t n = static_cast<int64_t>(base.shape(0));
     nb::gil_scoped_release released;
     const bool asks = votes.shape(0) > 0;
-    check_sizes(n_nodes, code, right, n_rows, how, hash);
-    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
-    srs::expect_below("pair_class", pair_class, n_outputs);
-    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
+    check_sizes(n_nodes, code, right, n_rows, how, hash, pair_class, pair_count, n_outputs, code_nbytes);
     srs::expect_between("bits", bits, 0, 62);
     srs::expect_shape("codes", codes, n_slots, n * code_nbytes);
     srs::expect_shape("altered", altered, n_slots, n * code_nbytes);

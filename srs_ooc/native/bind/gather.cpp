@@ -23,19 +23,6 @@ using srs::GatherRequest, srs::TILE, srs::Vector;
 namespace {
 
 template <typename Sources>
-void check(const GatherRequest &request, const Vector<const uint32_t> &features, const Vector<const int32_t> &rows,
-           const Vector<uint8_t> &out, const Sources &sources) {
-    srs::expect_between("n_features", request.n_features, 1, UINT32_MAX);
-    srs::expect_between("chunk_features", request.chunk_features, 1, INT32_MAX); // times the bytes of a column: 63 bits
-    srs::expect_between("n_rows", request.n_rows, 1, INT32_MAX); // of the store
-    srs::expect_block("out", out, request.n_columns, request.n_kept, request.code_nbytes, request.tiled);
-    if ((request.n_features - 1) / request.chunk_features >= static_cast<int64_t>(sources.size()))
-        throw std::invalid_argument("feature " + std::to_string(request.n_features - 1) + " is beyond the last chunk");
-    srs::expect_below("features", features, request.n_features);
-    srs::expect_below("rows", rows, request.n_rows);
-}
-
-template <typename Sources>
 GatherRequest make_request(const Vector<const uint32_t> &features, int64_t n_features, int64_t chunk_features, int64_t n_rows, const Vector<const int32_t> &rows, int64_t code_nbytes,
                            bool tiled, const Vector<uint8_t> &out, const Sources &sources) {
     GatherRequest request{};
@@ -50,7 +37,14 @@ GatherRequest make_request(const Vector<const uint32_t> &features, int64_t n_fea
     request.code_nbytes = code_nbytes;
     request.tiled = tiled;
     request.out = out.data();
-    check(request, features, rows, out, sources);
+    srs::expect_between("n_features", n_features, 1, UINT32_MAX);
+    srs::expect_between("chunk_features", chunk_features, 1, INT32_MAX); // times the bytes of a column: 63 bits
+    srs::expect_between("n_rows", n_rows, 1, INT32_MAX); // of the store
+    srs::expect_block("out", out, request.n_columns, request.n_kept, code_nbytes, tiled);
+    if ((n_features - 1) / chunk_features >= static_cast<int64_t>(sources.size()))
+        throw std::invalid_argument("feature " + std::to_string(n_features - 1) + " is beyond the last chunk");
+    srs::expect_below("features", features, n_features);
+    srs::expect_below("rows", rows, n_rows);
     return request;
 }
 
@@ -150,16 +144,15 @@ void count_genotypes(Vector<const uint8_t> lines, Vector<const uint8_t> kept, Ve
 int64_t pack_genotypes(srs::AnyMatrix values, Vector<uint8_t> out) {
     const auto n = static_cast<int64_t>(values.shape(0)), n_rows = static_cast<int64_t>(values.shape(1));
     srs::expect_size("out", out, n * srs::bed_line_nbytes(n_rows));
-    int64_t wrong = -1;
-    srs::with_dtype<float, double>("values", values, [&](auto value) {
+    return srs::with_dtype<float, double>("values", values, [&](auto value) {
         const auto *all = static_cast<const decltype(value) *>(values.data());
         nb::gil_scoped_release released;
-        for (int64_t i = 0; i < n && wrong < 0; ++i) {
+        for (int64_t i = 0; i < n; ++i) {
             const int64_t found = srs::pack_dosages(all + i * n_rows, n_rows, out.data() + i * srs::bed_line_nbytes(n_rows));
-            if (found < n_rows) wrong = i * n_rows + found;
+            if (found < n_rows) return i * n_rows + found;
         }
+        return int64_t{-1};
     });
-    return wrong;
 }
 
 // Lines of a file from `offset` on, each of `nbytes`, neighbours in one read.

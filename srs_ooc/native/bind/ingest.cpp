@@ -20,18 +20,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using srs::Matrix, srs::Vector;
+using srs::as_bytes, srs::Matrix, srs::Vector;
 
 namespace {
 
 using Bytes = srs::Vector<const std::uint8_t>;
 using Slots = srs::Vector<const std::int32_t>;
-using Ends = srs::Vector<const std::uint64_t>;
-using Panel = srs::Matrix<double>;
-
-template <class T> nb::bytes raw(const std::vector<T> &items) {
-    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
-}
 
 srs::Dialect dialect_of(nb::bytes marks) { // separator, comment, point
     srs::expect_size("marks", marks, 3);
@@ -64,12 +58,12 @@ srs::RowKinds row_kinds_of(nb::dict kinds) {
     return all;
 }
 
-nb::bytes raw(const std::string &text) { return nb::bytes(text.data(), text.size()); }
-
 nb::tuple take_texts(srs::Texts &texts) {
     const srs::Texts taken = std::exchange(texts, srs::Texts());
-    return nb::make_tuple(raw(taken.bytes), raw(taken.ends), raw(taken.hashes));
+    return nb::make_tuple(as_bytes(taken.bytes), as_bytes(taken.ends), as_bytes(taken.hashes));
 }
+
+nb::tuple texts_of(const srs::TextPool &pool) { return nb::make_tuple(as_bytes(pool.bytes), as_bytes(pool.ends)); }
 
 nb::object describe(const srs::Problem &problem) {
     static const char *const names[] = {"none",       "ragged",          "not_a_number",
@@ -77,7 +71,7 @@ nb::object describe(const srs::Problem &problem) {
                                         "open_quote"};
     if (problem.fault == srs::Fault::none) return nb::none();
     return nb::make_tuple(names[static_cast<int>(problem.fault)], problem.line, problem.column,
-                          raw(problem.text));
+                          as_bytes(problem.text));
 }
 
 template <class Sink> class Reader {
@@ -105,12 +99,7 @@ template <class Sink> class Reader {
     srs::CsvTokenizer<Sink> tokens_;
 };
 
-class HeaderReader : public Reader<srs::HeaderSink> {
-  public:
-    explicit HeaderReader(nb::bytes marks) : Reader(dialect_of(marks), 1, false) {}
-    bool done() const { return sink.done; }
-    nb::tuple take_names() { return take_texts(sink.names); }
-};
+using HeaderReader = Reader<srs::HeaderSink>;
 
 class TableReader : public Reader<srs::TableSink> {
   public:
@@ -130,7 +119,7 @@ class TableReader : public Reader<srs::TableSink> {
         return Reader::feed(data, start);
     }
 
-    void set_panel(Panel panel) {
+    void set_panel(Matrix<double> panel) {
         if (static_cast<std::int64_t>(panel.shape(0)) < width_)
             srs::refuse("panel", std::to_string(width_) + " columns or more", std::to_string(panel.shape(0)));
         panel_ = panel; // keeps the memory alive
@@ -140,16 +129,6 @@ class TableReader : public Reader<srs::TableSink> {
     nb::tuple take_texts(std::size_t column) {
         return ::take_texts(column < sink.texts.size() ? sink.texts[column] : none_);
     }
-    nb::bytes take_lines() { return raw(std::exchange(sink.lines, {})); }
-    nb::bytes take_row_cells() { return raw(std::exchange(sink.row_cells, {})); }
-    nb::bytes cells() const { return raw(sink.cells); }
-    nb::tuple categories() const {
-        return nb::make_tuple(raw(sink.categories.bytes), raw(sink.categories.ends));
-    }
-
-    std::size_t texts_nbytes() const { return sink.categories.needed(); }
-    std::int64_t n_rows() const { return sink.n_rows; }
-    std::int64_t panel_row() const { return sink.row(); }
     void finish() {
         Reader::finish();
         if (panel_.is_valid()) sink.flush();
@@ -158,7 +137,6 @@ class TableReader : public Reader<srs::TableSink> {
         srs::expect_between("n_rows", n_rows, 0, 64);
         sink.stage(n_rows);
     }
-    bool fits_float32() const { return sink.fits_float32; }
 
   private:
     static std::vector<std::int32_t> checked(const Slots &slots, const nb::bytes &kinds, bool by_row) {
@@ -171,22 +149,15 @@ class TableReader : public Reader<srs::TableSink> {
     }
 
     std::int64_t width_ = 0; // columns of a panel that cells go to
-    Panel panel_;
+    Matrix<double> panel_;
     srs::Texts none_;
 };
 
-void make_reader(TableReader *self, Slots slots, nb::bytes marks, nb::object missing, std::int64_t line, bool after_return,
-                 nb::bytes kinds, bool by_row, std::size_t max_category_nbytes, nb::dict row_kinds, bool counts) {
-    new (self) TableReader(slots, marks, missing, line, after_return, kinds, by_row, max_category_nbytes, row_kinds,
-                           counts);
-}
-
-class TextCoder {
-  public:
-    TextCoder(std::size_t max_nbytes, bool counts) : pool_(max_nbytes, counts) {}
+struct TextCoder {
+    TextCoder(std::size_t max_nbytes, bool counts) : pool(max_nbytes, counts) {}
 
     // The number of each text; fewer where there is no room for the next.
-    nb::bytes code(nb::bytes blob, Ends ends) {
+    nb::bytes code(nb::bytes blob, Vector<const std::uint64_t> ends) {
         const auto size = static_cast<std::int64_t>(blob.size());
         for (std::size_t i = 0; i < ends.size(); ++i)
             srs::expect_between("ends", static_cast<std::int64_t>(ends(i)), i ? static_cast<std::int64_t>(ends(i - 1)) : 0, size,
@@ -196,20 +167,14 @@ class TextCoder {
         std::size_t start = 0;
         for (std::size_t i = 0; i < ends.size(); start = ends.data()[i++]) {
             const std::int64_t number =
-                pool_.number_of({blob.c_str() + start, ends.data()[i] - start});
+                pool.number_of({blob.c_str() + start, ends.data()[i] - start});
             if (number < 0) break;
             numbers.push_back(static_cast<std::int32_t>(number));
         }
-        return raw(numbers);
+        return as_bytes(numbers);
     }
 
-    std::size_t needed() const { return pool_.needed(); }
-    std::size_t size() const { return pool_.ends.size(); }
-    std::size_t nbytes() const { return pool_.bytes.size(); }
-    nb::tuple texts() const { return nb::make_tuple(raw(pool_.bytes), raw(pool_.ends)); }
-
-  private:
-    srs::TextPool pool_;
+    srs::TextPool pool;
 };
 
 // Let blocks of 512 kB and more be mappings of their own, whatever was freed before: glibc otherwise
@@ -256,16 +221,16 @@ class EntryReader {
         srs::expect_between("out, its bytes", static_cast<std::int64_t>(out.nbytes()), (end - begin) / 4 * size, INT64_MAX);
         return size == 12 ? read_as<float>(begin, end, out) : read_as<double>(begin, end, out);
     }
-    nb::bytes counts() const { return raw(counts_); }
+    nb::bytes counts() const { return as_bytes(counts_); }
 
   private:
     template <class Value> nb::tuple read_as(const char *begin, const char *end, const Matrix<std::uint8_t> &out) {
         auto *first = reinterpret_cast<srs::Entry<Value> *>(out.data()), *stop = first;
-        srs::EntryFault fault = srs::EntryFault::none;
+        srs::EntryFault fault;
         const char *read = begin;
         {
             nb::gil_scoped_release release;
-            read = srs::read_entries(begin, end, all_, stop, fault);
+            fault = srs::read_entries(read, end, all_, stop);
         }
         return nb::make_tuple(read - begin, stop - first, static_cast<int>(fault), all_.n_lines, all_.is_distinct);
     }
@@ -358,16 +323,14 @@ template <class Value> std::int64_t first_infinite(const Value *values, std::int
 }
 
 std::pair<std::int64_t, bool> look_at(srs::AnyMatrix values) {
-    std::int64_t infinite = -1;
-    Look look;
-    srs::with_dtype<float, double>("values", values, [&](auto value) {
+    return srs::with_dtype<float, double>("values", values, [&](auto value) {
         const auto *all = static_cast<const decltype(value) *>(values.data());
         const auto n = static_cast<std::int64_t>(values.size());
         nb::gil_scoped_release release;
+        Look look;
         for (std::int64_t i = 0; i < n; ++i) look.take(all[i]);
-        if (look.large) infinite = first_infinite(all, n, 1);
+        return std::pair(look.large ? first_infinite(all, n, 1) : -1, look.narrow());
     });
-    return {infinite, look.narrow()};
 }
 
 // Rows (m, width) into the columns first .. first + m - 1 of a panel, whose line s is columns[s]. Cells of long
@@ -415,14 +378,12 @@ std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::ui
     srs::expect_between("rows, how many", m, 0, panel_rows);
     srs::expect_between("first", first, 0, panel_rows - m);
     srs::expect_below("columns", columns, width);
-    std::pair<std::int64_t, bool> found;
-    srs::with_dtype<float, double>("rows", rows, [&](auto value) {
-        srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
-            found = put(static_cast<const decltype(value) *>(rows.data()), m, width, columns,
-                        static_cast<decltype(kept) *>(panel.data()) + first, panel_rows, n_threads);
+    return srs::with_dtype<float, double>("rows", rows, [&](auto value) {
+        return srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
+            return put(static_cast<const decltype(value) *>(rows.data()), m, width, columns,
+                       static_cast<decltype(kept) *>(panel.data()) + first, panel_rows, n_threads);
         });
     });
-    return found;
 }
 
 // Wide rows, dealt into the lines of a panel (n_held, n_lines) that holds one after another; scratch.py tells of it.
@@ -438,14 +399,12 @@ class RowDealer {
         srs::expect_shape("panel", panel, held, dealer_.n_lines());
         srs::expect_between("rows, how many", m, 0, held);
         srs::expect_between("first", first, 0, held - m);
-        std::pair<std::int64_t, bool> found;
-        srs::with_dtype<float, double>("rows", rows, [&](auto value) {
-            srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
-                found = deal(static_cast<const decltype(value) *>(rows.data()), m,
-                             static_cast<decltype(kept) *>(panel.data()) + first * dealer_.n_lines());
+        return srs::with_dtype<float, double>("rows", rows, [&](auto value) {
+            return srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
+                return deal_as(static_cast<const decltype(value) *>(rows.data()), m,
+                               static_cast<decltype(kept) *>(panel.data()) + first * dealer_.n_lines());
             });
         });
-        return found;
     }
 
     // Fills out (lines of the block, n_rows) with what the first n_rows of a panel hold.
@@ -465,7 +424,7 @@ class RowDealer {
     }
 
   private:
-    template <class Value, class Kept> std::pair<std::int64_t, bool> deal(const Value *rows, std::int64_t m, Kept *dealt) {
+    template <class Value, class Kept> std::pair<std::int64_t, bool> deal_as(const Value *rows, std::int64_t m, Kept *dealt) {
         nb::gil_scoped_release release;
         const std::int64_t width = dealer_.width();
         std::mutex mutex;
@@ -498,56 +457,52 @@ class RowDealer {
     srs::RowDealer dealer_;
 };
 
-void make_dealer(RowDealer *self, Vector<const std::uint32_t> columns, std::int64_t width, std::int64_t block_lines,
-                 int n_threads) {
-    new (self) RowDealer(columns, width, block_lines, n_threads);
-}
-
 } // namespace
 
 void bind_ingest(nb::module_ &module) {
     nb::class_<HeaderReader> header(module, "HeaderReader");
-    srs::define(header, "feed", +[](HeaderReader &self, Bytes data, std::size_t start) { return self.feed(data, start); },
-                "data"_a, "start"_a);
-    header.def(nb::init<nb::bytes>(), "marks"_a)
+    srs::define(header, "feed", &srs::Method<&HeaderReader::feed>::call, "data"_a, "start"_a);
+    header
+        .def("__init__", [](HeaderReader *self, nb::bytes marks) { new (self) HeaderReader(dialect_of(marks), 1, false); },
+             "marks"_a)
         .def("finish", &HeaderReader::finish)
-        .def("take_names", &HeaderReader::take_names)
-        .def_prop_ro("done", &HeaderReader::done)
+        .def("take_names", [](HeaderReader &self) { return take_texts(self.sink.names); })
+        .def_prop_ro("done", [](const HeaderReader &self) { return self.sink.done; })
         .def_prop_ro("line", &HeaderReader::line)
         .def_prop_ro("after_return", &HeaderReader::after_return)
         .def_prop_ro("problem", &HeaderReader::problem);
     nb::class_<TableReader> table(module, "TableReader");
-    srs::define(table, "__init__", &make_reader, "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a,
-                "kinds"_a, "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a, "counts"_a);
-    srs::define(table, "set_panel", +[](TableReader &self, Panel panel) { self.set_panel(panel); }, "panel"_a);
-    srs::define(table, "feed", +[](TableReader &self, Bytes data, std::size_t start) { return self.feed(data, start); },
-                "data"_a, "start"_a);
+    srs::define(table, "__init__",
+                &srs::Constructor<TableReader, Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool, std::size_t,
+                                  nb::dict, bool>::call,
+                "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a, "by_row"_a,
+                "max_category_nbytes"_a, "row_kinds"_a, "counts"_a);
+    srs::define(table, "set_panel", &srs::Method<&TableReader::set_panel>::call, "panel"_a);
+    srs::define(table, "feed", &srs::Method<&TableReader::feed>::call, "data"_a, "start"_a);
     table
         .def("finish", &TableReader::finish)
         .def("stage", &TableReader::stage, "n_rows"_a)
         .def("take_texts", &TableReader::take_texts, "column"_a)
-        .def("take_lines", &TableReader::take_lines)
-        .def("take_row_cells", &TableReader::take_row_cells)
-        .def("cells", &TableReader::cells)
-        .def("categories", &TableReader::categories)
-        .def_prop_ro("texts_nbytes", &TableReader::texts_nbytes)
-        .def_prop_ro("n_rows", &TableReader::n_rows)
-        .def_prop_ro("panel_row", &TableReader::panel_row)
+        .def("take_lines", [](TableReader &self) { return as_bytes(std::exchange(self.sink.lines, {})); })
+        .def("take_row_cells", [](TableReader &self) { return as_bytes(std::exchange(self.sink.row_cells, {})); })
+        .def("cells", [](const TableReader &self) { return as_bytes(self.sink.cells); })
+        .def("categories", [](const TableReader &self) { return texts_of(self.sink.categories); })
+        .def_prop_ro("texts_nbytes", [](const TableReader &self) { return self.sink.categories.needed(); })
+        .def_prop_ro("n_rows", [](const TableReader &self) { return self.sink.n_rows; })
+        .def_prop_ro("panel_row", [](const TableReader &self) { return self.sink.row(); })
         .def_prop_ro("column", &TableReader::column)
         .def_prop_ro("line", &TableReader::line)
-        .def_prop_ro("fits_float32", &TableReader::fits_float32)
+        .def_prop_ro("fits_float32", [](const TableReader &self) { return self.sink.fits_float32; })
         .def_prop_ro("problem", &TableReader::problem);
     nb::class_<TextCoder> coder(module, "TextCoder");
-    srs::define(coder, "code", +[](TextCoder &self, nb::bytes blob, Ends ends) { return self.code(blob, ends); }, "blob"_a,
-                "ends"_a);
+    srs::define(coder, "code", &srs::Method<&TextCoder::code>::call, "blob"_a, "ends"_a);
     coder.def(nb::init<std::size_t, bool>(), "max_nbytes"_a, "counts"_a)
-        .def("texts", &TextCoder::texts)
-        .def_prop_ro("nbytes", &TextCoder::nbytes)
-        .def_prop_ro("needed", &TextCoder::needed)
-        .def_prop_ro("size", &TextCoder::size);
+        .def("texts", [](const TextCoder &self) { return texts_of(self.pool); })
+        .def_prop_ro("nbytes", [](const TextCoder &self) { return self.pool.bytes.size(); })
+        .def_prop_ro("needed", [](const TextCoder &self) { return self.pool.needed(); })
+        .def_prop_ro("size", [](const TextCoder &self) { return self.pool.ends.size(); });
     nb::class_<EntryReader> entries(module, "EntryReader");
-    srs::define(entries, "read", +[](EntryReader &self, nb::bytes text, Matrix<std::uint8_t> out) { return self.read(text, out); },
-                "text"_a, "out"_a);
+    srs::define(entries, "read", &srs::Method<&EntryReader::read>::call, "text"_a, "out"_a);
     entries.def("counts", &EntryReader::counts)
         .def(nb::init<std::uint32_t, std::uint32_t, bool, bool, bool>(), "n_rows"_a, "n_columns"_a, "has_value"_a,
              "is_whole"_a, "is_turned"_a);
@@ -560,16 +515,9 @@ void bind_ingest(nb::module_ &module) {
                 "lows"_a, "highs"_a, "long_rows"_a);
     srs::define(module, "look_at", &look_at, "values"_a);
     nb::class_<RowDealer> dealer(module, "RowDealer");
-    srs::define(dealer, "__init__", &make_dealer, "columns"_a, "width"_a, "block_lines"_a, "n_threads"_a = 1);
-    srs::define(dealer, "deal",
-                +[](RowDealer &self, srs::AnyMatrix rows, srs::AnyOutput panel, std::int64_t first) {
-                    return self.deal(rows, panel, first);
-                },
-                "rows"_a, "panel"_a, "first"_a);
-    srs::define(dealer, "lines",
-                +[](RowDealer &self, srs::AnyMatrix panel, std::int64_t block, srs::AnyOutput out) {
-                    self.lines(panel, block, out);
-                },
-                "panel"_a, "block"_a, "out"_a);
+    srs::define(dealer, "__init__", &srs::Constructor<RowDealer, Vector<const std::uint32_t>, std::int64_t, std::int64_t, int>::call,
+                "columns"_a, "width"_a, "block_lines"_a, "n_threads"_a = 1);
+    srs::define(dealer, "deal", &srs::Method<&RowDealer::deal>::call, "rows"_a, "panel"_a, "first"_a);
+    srs::define(dealer, "lines", &srs::Method<&RowDealer::lines>::call, "panel"_a, "block"_a, "out"_a);
     srs::define(module, "put_rows", &put_rows, "rows"_a, "columns"_a, "panel"_a, "first"_a, "n_threads"_a = 1);
 }

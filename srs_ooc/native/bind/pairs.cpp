@@ -19,10 +19,6 @@ namespace {
 using Tiles = srs::ArrayOf<uint64_t, nb::ndim<3>>;
 using ReadTiles = srs::ArrayOf<const uint64_t, nb::ndim<3>>;
 
-template <typename A> void expect_tiles(const A &tiles) {
-    srs::expect_between("tiles, the last dimension", int64_t(tiles.shape(2)), TILE, TILE);
-}
-
 // The cut nearest the median of the counts, or of three levels the other one; codes above it are high. -1: there is none.
 int64_t cut_of(const std::vector<int64_t> &counts, bool other) {
     int64_t total = 0, below = 0, cut = -1, least = 0, n_levels = 0, second = -1;
@@ -87,7 +83,7 @@ void halve_columns(srs::AnyMatrix codes, Vector<const int32_t> rows, Vector<cons
                    Tiles tiles, int64_t first) {
     const auto n = static_cast<int64_t>(codes.shape(0)), n_rows = static_cast<int64_t>(codes.shape(1));
     const auto n_words = static_cast<int64_t>(tiles.shape(1));
-    expect_tiles(tiles);
+    srs::expect_between("tiles, the last dimension", int64_t(tiles.shape(2)), TILE, TILE);
     srs::expect_below("rows", rows, n_rows);
     srs::expect_between("missing_code", missing_code, 1, 65535);
     srs::expect_between("first", first, 0, int64_t(tiles.shape(0)) * TILE - n);
@@ -192,7 +188,7 @@ struct Scan {
 // The best pairs of the columns of some tiles with those before them, and of what is there already: scores, descending.
 void scan_pairs(ReadTiles tiles, int64_t n_columns, Vector<const int64_t> bounds, Matrix<const double> coefficients, int64_t first,
                 int64_t last, Vector<double> scores, Matrix<int32_t> pairs, int64_t n_threads, const std::string &isa) {
-    expect_tiles(tiles);
+    srs::expect_between("tiles, the last dimension", int64_t(tiles.shape(2)), TILE, TILE);
     const auto n_tiles = static_cast<int64_t>(tiles.shape(0)), most = static_cast<int64_t>(scores.size());
     srs::expect_between("bounds, how many", int64_t(bounds.size()), 2, 1 << 16);
     srs::expect_between("bounds, the last", bounds.data()[bounds.size() - 1], 1, 1 << 16);

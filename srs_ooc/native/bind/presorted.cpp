@@ -40,16 +40,6 @@ Job make_job(const Vector<const uint8_t> &codes, int code_nbytes, bool tiled, in
     return job;
 }
 
-// Of each split, how many rows are fitted on, each as often as it comes.
-std::vector<int64_t> count_fitted(const Matrix<const uint16_t> &times) {
-    std::vector<int64_t> n_fitted(times.shape(0), 0);
-    for (size_t s = 0; s < times.shape(0); ++s) {
-        for (size_t i = 0; i < times.shape(1); ++i) n_fitted[s] += times(s, i);
-        srs::expect_between("times, the sum of row", n_fitted[s], 1, srs::MAX_PRESORTED_ROWS, int64_t(s));
-    }
-    return n_fitted;
-}
-
 int64_t widest(const Vector<const int64_t> &bounds) {
     int64_t most = 0;
     for (size_t i = 0; i + 1 < bounds.size(); ++i) most = std::max(most, bounds(i + 1) - bounds(i));
@@ -71,8 +61,13 @@ int64_t judge_subsets(Vector<const uint8_t> codes, int code_nbytes, int64_t n_ro
     srs::expect_size("predicted_bounds", predicted_bounds, n_splits + 1);
     srs::expect_shape("times", times, n_splits, n_rows);
     nb::gil_scoped_release released;
-    const std::vector<int64_t> n_fitted = count_fitted(times);
-    const int64_t max_fitted = n_splits ? *std::max_element(n_fitted.begin(), n_fitted.end()) : 0;
+    std::vector<int64_t> n_fitted(times.shape(0), 0); // of each split, each row as often as it comes
+    int64_t max_fitted = 0;
+    for (size_t s = 0; s < times.shape(0); ++s) {
+        for (size_t i = 0; i < times.shape(1); ++i) n_fitted[s] += times(s, i);
+        srs::expect_between("times, the sum of row", n_fitted[s], 1, srs::MAX_PRESORTED_ROWS, int64_t(s));
+        max_fitted = std::max(max_fitted, n_fitted[s]);
+    }
     auto job = make_job<srs::SubsetJob>(codes, code_nbytes, false, n_rows, features, labels, targets, n_classes, max_depth,
                                         min_samples_leaf, max_fitted);
     srs::expect_below("places", places, job.n_columns);

@@ -93,84 +93,67 @@ const srs::LogFactorials &factorials_of(const srs::Target &target) {
     return kept;
 }
 
-template <class Code>
-void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
+void rank_columns(const char *what, const srs::AnyMatrix &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
                   std::size_t only, const Matrix<double> &log_p, const std::int64_t *scores) {
-    const srs::LogFactorials &log_factorial = factorials_of(target);
-    srs::Tabulation<Code> tabulation(target, n_codes, scores);
-    for (std::size_t j = 0; j < columns.shape(0); ++j) {
-        tabulation.tabulate(columns.data() + j * columns.shape(1));
-        srs::column_shows(log_factorial, tabulation, target, exactly, only, log_p.data() + j * srs::N_CONTRASTS);
-    }
+    srs::with_dtype<std::uint8_t, std::uint16_t>(what, columns, [&](auto code) {
+        const auto *all = static_cast<const decltype(code) *>(columns.data());
+        nb::gil_scoped_release release;
+        const srs::LogFactorials &log_factorial = factorials_of(target);
+        srs::Tabulation<decltype(code)> tabulation(target, n_codes, scores);
+        for (std::size_t j = 0; j < columns.shape(0); ++j) {
+            tabulation.tabulate(all + j * columns.shape(1));
+            srs::column_shows(log_factorial, tabulation, target, exactly, only, log_p.data() + j * srs::N_CONTRASTS);
+        }
+    });
 }
 
-// The target's side of the tests, checked.
-struct TargetSide {
-    Vector<const std::int32_t> rows;
-    Vector<const std::int64_t> starts;
-    Vector<const std::int32_t> targets;
-    std::size_t n_targets;
-    bool nominal;
-    Vector<const std::int32_t> order;
-    Vector<const std::int64_t> scores; // of levels; none where they are ranked
-
-    srs::Target checked(const srs::AnyMatrix &columns, std::size_t n_codes, const Matrix<double> &log_p) const {
-        const auto n_rows = static_cast<int64_t>(rows.size());
-        srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
-        srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
-        srs::expect_bounds("starts", starts, n_rows, 0);
-        srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
-                            nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
-        srs::expect_size("targets", targets, n_rows);
-        srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
-        srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
-        srs::expect_below("order", order, static_cast<int64_t>(n_targets));
-        if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
-        for (size_t i = 0; i < scores.size(); ++i)
-            srs::expect_between("scores", scores.data()[i], i ? scores.data()[i - 1] + 1 : 0, 65535, int64_t(i));
-        srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
-        return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
-                std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr};
-    }
-};
+// The target's side of the tests, checked; ``scores``: of levels, none where they are ranked.
+srs::Target target_of(const srs::AnyMatrix &columns, std::size_t n_codes, const Matrix<double> &log_p,
+                      const Vector<const std::int32_t> &rows, const Vector<const std::int64_t> &starts,
+                      const Vector<const std::int32_t> &targets, std::size_t n_targets, bool nominal,
+                      const Vector<const std::int32_t> &order, const Vector<const std::int64_t> &scores, double shrink = 1) {
+    const auto n_rows = static_cast<int64_t>(rows.size());
+    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
+    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
+    srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
+    srs::expect_bounds("starts", starts, n_rows, 0);
+    srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
+                        nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
+    srs::expect_size("targets", targets, n_rows);
+    srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
+    srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
+    srs::expect_below("order", order, static_cast<int64_t>(n_targets));
+    if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
+    for (size_t i = 0; i < scores.size(); ++i)
+        srs::expect_between("scores", scores.data()[i], i ? scores.data()[i - 1] + 1 : 0, 65535, int64_t(i));
+    srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
+    return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
+            std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr,
+            false, shrink};
+}
 
 srs::Codes codes_of(const srs::AnyMatrix &columns) {
-    srs::Codes found;
-    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) { found = {columns.data(), sizeof code > 1}; });
-    return found;
-}
-
-double checked_shrink(double shrink) {
-    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
-    return shrink;
+    return srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
+        return srs::Codes{columns.data(), sizeof code > 1};
+    });
 }
 
 void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
                 Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly, std::size_t only,
                 Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    const srs::Target target = side.checked(columns, n_codes, log_p);
+    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
-        const Matrix<const decltype(code)> own(columns);
-        nb::gil_scoped_release release;
-        rank_columns(own, n_codes, target, exactly, only, log_p, nullptr);
-    });
+    rank_columns("columns", columns, n_codes, target, exactly, only, log_p, nullptr);
 }
 
 // The location of columns of steps, which are scores as they are.
 void step_tests(srs::AnyMatrix steps, Vector<const std::int32_t> rows, Vector<const std::int64_t> starts,
                 Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal, Vector<const std::int32_t> order,
                 Vector<const std::int64_t> scores, double shrink, Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    srs::Target target = side.checked(steps, srs::STEPS + 1, log_p);
-    target.shrink = checked_shrink(shrink);
-    srs::with_dtype<std::uint8_t, std::uint16_t>("steps", steps, [&](auto code) {
-        const Matrix<const decltype(code)> own(steps);
-        nb::gil_scoped_release release;
-        rank_columns(own, srs::STEPS + 1, target, false, srs::LOCATION, log_p, srs::identity());
-    });
+    const srs::Target target = target_of(steps, srs::STEPS + 1, log_p, rows, starts, targets, n_targets, nominal, order, scores,
+                                         shrink);
+    rank_columns("steps", steps, srs::STEPS + 1, target, false, srs::LOCATION, log_p, srs::identity());
 }
 
 void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
@@ -178,10 +161,9 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
                     Vector<const std::int32_t> order, Vector<const std::int64_t> scores, Vector<const std::int32_t> times,
                     Vector<const bool> events, Vector<const std::int32_t> censored, Vector<const std::int64_t> censoring,
                     double bar, Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    const TargetSide exchanged{rows, starts, censored, std::max<std::size_t>(censoring.size(), 1), nominal, order, censoring};
-    const srs::Target target = side.checked(columns, n_codes, log_p);
-    srs::Target other = exchanged.checked(columns, n_codes, log_p);
+    const std::size_t n_censored = std::max<std::size_t>(censoring.size(), 1);
+    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
+    srs::Target other = target_of(columns, n_codes, log_p, rows, starts, censored, n_censored, nominal, order, censoring);
     other.screened = true;
     srs::expect_size("times", times, static_cast<int64_t>(columns.shape(1)));
     srs::expect_size("events", events, static_cast<int64_t>(columns.shape(1)));
@@ -238,8 +220,7 @@ void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::
                  Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly,
                  Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels, std::size_t target_levels,
                  Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    const srs::Target target = side.checked(columns, n_codes, log_p);
+    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
     srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
     srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
     srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
@@ -250,16 +231,13 @@ void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::
     each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test(column, exactly, found); });
 }
 
-// What both tests below take, checked; ``work`` gets what tests columns, and these.
+// What the tests below take, checked; ``work`` gets what tests columns.
 template <typename Work>
-void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const TargetSide &side, const Matrix<const double> &basis,
-            const Matrix<const double> &products, double shrink, const srs::LevelLimits &limits, const Matrix<double> &log_p,
-            const std::string &isa, const Work work) {
-    srs::Target target = side.checked(columns, n_codes, log_p);
+void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const srs::Target &target, const Matrix<const double> &basis,
+            const Matrix<const double> &products, const srs::LevelLimits &limits, const std::string &isa, const Work work) {
     const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
     srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
     srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
-    target.shrink = checked_shrink(shrink);
     const srs::Isa &clone = srs::find_isa(isa);
     nb::gil_scoped_release release;
     const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
@@ -273,8 +251,8 @@ void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
                     Matrix<const double> products, double shrink, bool exactly, std::size_t only, Matrix<double> log_p,
                     const std::string &isa) {
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](srs::AdjustedTests &tests) {
+    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores, shrink);
+    adjust(columns, n_codes, target, basis, products, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
         tests.test(codes_of(columns), columns.shape(0), exactly, only, log_p.data());
     });
 }
@@ -282,18 +260,13 @@ void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
 // What is left of the scores of columns, in even steps: what step_tests take, of any of the rows.
 void adjusted_steps(srs::AnyMatrix columns, std::size_t n_codes, Matrix<const double> basis, Matrix<const double> products,
                     Matrix<std::uint8_t> out, const std::string &isa) {
-    const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
     srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
-    srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
-    srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
-    srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * n_rows));
-    const srs::Isa &clone = srs::find_isa(isa);
-    nb::gil_scoped_release release;
+    srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * columns.shape(1)));
     const std::int64_t none = 0;
     const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
-    const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
-    srs::AdjustedTests tests(factorials_of(nothing), nothing, n_codes, fitted, {1, 2, 0}, clone);
-    tests.steps(codes_of(columns), columns.shape(0), out.data());
+    adjust(columns, n_codes, nothing, basis, products, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
+        tests.steps(codes_of(columns), columns.shape(0), out.data());
+    });
 }
 
 void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
@@ -305,9 +278,9 @@ void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<co
     srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
     srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
     srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, 0};
-    adjust(columns, n_codes, side, basis, products, shrink, limits, log_p, isa, [&](srs::AdjustedTests &tests) {
+    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores, shrink);
+    adjust(columns, n_codes, target, basis, products, limits, isa, [&](srs::AdjustedTests &tests) {
         each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test_levels(column, exactly, found); });
     });
 }

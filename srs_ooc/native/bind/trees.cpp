@@ -149,19 +149,13 @@ void grow_trees(const srs::Isa &isa, GrowJob &job, int64_t first_tree, int64_t n
     job.depth = depth;
 }
 
-// Columns by ascending feature, which names their random numbers.
-std::vector<int32_t> order_of(const uint32_t *features, int64_t n_columns) {
-    std::vector<int32_t> order(static_cast<size_t>(n_columns));
-    std::iota(order.begin(), order.end(), 0);
-    const auto before = [&](int32_t a, int32_t b) { return features[a] < features[b]; };
-    if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-    return order;
-}
-
 // Give a job its memory and threads, and do it; return the tree's bytes where it is to be recorded.
 std::string grow_in_memory(const srs::Isa &isa, GrowJob &job, int64_t record_leaves, int64_t first_tree, int64_t n_trees,
                            bool bootstrap) {
-    const std::vector<int32_t> order = order_of(job.features, job.n_columns);
+    std::vector<int32_t> order(static_cast<size_t>(job.n_columns)); // by ascending feature, which names random numbers
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](int32_t a, int32_t b) { return job.features[a] < job.features[b]; };
+    if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
     job.order = order.data();
     GrowJob largest = job;
     if (bootstrap) largest.n_channels = srs::MAX_CHANNELS;

@@ -49,42 +49,33 @@ inline const char *scan_value(const char *p, const char *end, double &value) {
     return next;
 }
 
-// Read whole lines, the last of which ends at `end`, until one has a fault; return where that begins.
+// Read whole lines from `start` on, the last of which ends at `end`, until one has a fault; then that is the start.
 template <class Value>
-const char *read_entries(const char *p, const char *end, Entries &all, Entry<Value> *&out, EntryFault &fault) {
+EntryFault read_entries(const char *&start, const char *end, Entries &all, Entry<Value> *&out) {
     constexpr double kWhole = 9007199254740992; // 2^53
-    for (; p < end; ++all.n_lines) {
-        const char *start = p, *next = skip_blanks(p);
-        if (*next == '%') next = static_cast<const char *>(std::memchr(next, '\n', static_cast<std::size_t>(end - next)));
-        next += *next == '\r';
-        if (*next == '\n') {
-            p = next + 1;
+    for (; start < end; ++all.n_lines) {
+        const char *p = skip_blanks(start);
+        if (*p == '%') p = static_cast<const char *>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+        if (p[*p == '\r'] == '\n') {
+            start = p + (*p == '\r') + 1;
             continue;
         }
         std::uint64_t row, column;
         double value = 1;
         p = scan_place(p, row);
-        fault = EntryFault::fields;
-        if (!is_blank(*p)) return start;
+        if (!is_blank(*p)) return EntryFault::fields;
         p = scan_place(p, column);
         if (all.has_value) {
-            if (!is_blank(*p)) return start;
-            fault = EntryFault::number;
-            if (!(p = scan_value(skip_blanks(p), end, value))) return start;
-            fault = EntryFault::fields;
+            if (!is_blank(*p)) return EntryFault::fields;
+            if (!(p = scan_value(skip_blanks(p), end, value))) return EntryFault::number;
         }
         p = skip_blanks(p);
         p += *p == '\r';
-        if (*p++ != '\n') return start;
-        fault = EntryFault::row;
-        if (row - 1 >= all.n_rows) return start;
-        fault = EntryFault::column;
-        if (column - 1 >= all.n_columns) return start;
-        fault = EntryFault::whole;
-        if (all.is_whole && !(std::floor(value) == value && std::fabs(value) < kWhole)) return start;
-        fault = EntryFault::wide;
-        if (static_cast<double>(static_cast<Value>(value)) != value) return start;
-        fault = EntryFault::none;
+        if (*p++ != '\n') return EntryFault::fields;
+        if (row - 1 >= all.n_rows) return EntryFault::row;
+        if (column - 1 >= all.n_columns) return EntryFault::column;
+        if (all.is_whole && !(std::floor(value) == value && std::fabs(value) < kWhole)) return EntryFault::whole;
+        if (static_cast<double>(static_cast<Value>(value)) != value) return EntryFault::wide;
         const auto line = static_cast<std::uint32_t>((all.is_turned ? row : column) - 1);
         const auto item = static_cast<std::uint32_t>((all.is_turned ? column : row) - 1);
         all.is_distinct &= (item >= all.item) & (all.last[line] != item + 1);
@@ -92,8 +83,9 @@ const char *read_entries(const char *p, const char *end, Entries &all, Entry<Val
         all.last[line] = item + 1;
         ++all.counts[line];
         *out++ = {line, item, static_cast<Value>(value)};
+        start = p;
     }
-    return p;
+    return EntryFault::none;
 }
 
 } // namespace srs

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cfloat>
 #include <charconv>
 #include <cstddef>
@@ -85,28 +86,24 @@ inline const char *scan_decimal(const char *p, const char *end, Decimal &out, ch
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 Wide;
 
-struct PowersOfFive {
-    std::uint64_t at[28]; // 5^27 is the largest below 2^63
-    constexpr PowersOfFive() : at() {
-        at[0] = 1;
-        for (int k = 1; k < 28; ++k) at[k] = at[k - 1] * 5;
-    }
-};
-constexpr PowersOfFive kFive;
+using Powers = std::array<std::uint64_t, 28>; // 5^27 is the largest below 2^63
+
+constexpr Powers kFive = [] {
+    Powers all{1};
+    for (std::size_t k = 1; k < all.size(); ++k) all[k] = all[k - 1] * 5;
+    return all;
+}();
 
 // 2^k / 5^power, rounded down, with k so that bit 63 is the highest.
-struct PowersOfFifth {
-    std::uint64_t at[28];
-    constexpr PowersOfFifth() : at() {
-        at[0] = std::uint64_t{1} << 63;
-        for (int k = 1; k < 28; ++k) {
-            int bits = 0;
-            while (kFive.at[k] >> bits) ++bits;
-            at[k] = static_cast<std::uint64_t>((static_cast<Wide>(1) << (63 + bits)) / kFive.at[k]);
-        }
+constexpr Powers kFifth = [] {
+    Powers all{std::uint64_t{1} << 63};
+    for (std::size_t k = 1; k < all.size(); ++k) {
+        int bits = 0;
+        while (kFive[k] >> bits) ++bits;
+        all[k] = static_cast<std::uint64_t>((static_cast<Wide>(1) << (63 + bits)) / kFive[k]);
     }
-};
-constexpr PowersOfFifth kFifth;
+    return all;
+}();
 
 // Round (bits + a fraction in [0, 1) that is nonzero iff sticky) * 2^exponent; bit 63 of bits is set.
 inline double round_to_double(std::uint64_t bits, bool sticky, int exponent) {
@@ -120,7 +117,7 @@ inline double round_to_double(std::uint64_t bits, bool sticky, int exponent) {
 }
 
 inline double times_power(std::uint64_t digits, int power) {
-    const Wide product = static_cast<Wide>(digits) * kFive.at[power];
+    const Wide product = static_cast<Wide>(digits) * kFive[power];
     const std::uint64_t high = static_cast<std::uint64_t>(product >> 64);
     const int zeros = high ? __builtin_clzll(high)
                            : 64 + __builtin_clzll(static_cast<std::uint64_t>(product));
@@ -130,14 +127,14 @@ inline double times_power(std::uint64_t digits, int power) {
 }
 
 inline double over_power(std::uint64_t digits, int power) {
-    const int up = __builtin_clzll(digits), down = __builtin_clzll(kFive.at[power]);
+    const int up = __builtin_clzll(digits), down = __builtin_clzll(kFive[power]);
     // Times the reciprocal (Lemire 2021), which is too small by less than one unit: so are the upper
     // 64 bits, by less than two, which matters only where they lie that close below a tie or on it.
-    const Wide product = static_cast<Wide>(digits << up) * kFifth.at[power];
+    const Wide product = static_cast<Wide>(digits << up) * kFifth[power];
     const int top = product >> 127 ? 0 : 1;
     const std::uint64_t bits = static_cast<std::uint64_t>((product << top) >> 64);
     if ((bits & 0x7ff) - 0x3fe > 2) return round_to_double(bits, true, down - up - 63 - power - top);
-    const std::uint64_t divisor = kFive.at[power] << down;
+    const std::uint64_t divisor = kFive[power] << down;
     const Wide dividend = static_cast<Wide>(digits << up) << 63; // quotient in (2^62, 2^64)
     std::uint64_t quotient = static_cast<std::uint64_t>(dividend / divisor);
     bool sticky = static_cast<std::uint64_t>(dividend % divisor) != 0;

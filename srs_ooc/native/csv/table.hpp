@@ -2,6 +2,7 @@
 #pragma once
 #include "csv/number.hpp"
 #include "csv/tokens.hpp"
+#include "hash.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +21,7 @@ inline std::uint64_t hash_text(const char *text, std::size_t size) { // FNV-1a, 
     std::uint64_t x = 0xCBF29CE484222325u;
     for (std::size_t i = 0; i < size; ++i)
         x = (x ^ static_cast<unsigned char>(text[i])) * 0x100000001B3u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
+    return mix64(x);
 }
 
 class TextPool {
@@ -175,14 +174,6 @@ struct Texts {
     }
 };
 
-enum class Fault { none, ragged, not_a_number, infinite, many_categories, long_field, open_quote };
-
-struct Problem {
-    Fault fault = Fault::none;
-    std::int64_t line = 0, column = 0; // column: of the cell; of a ragged row, the fields found
-    std::string text;
-};
-
 class HeaderSink {
   public:
     bool stopped() const { return done || problem.fault != Fault::none; }
@@ -191,10 +182,6 @@ class HeaderSink {
     void field(std::int64_t, const char *text, std::size_t size) { names.add(trimmed(text, size)); }
     void row_start(std::int64_t) {}
     void row_end(std::int64_t, std::int64_t) { done = true; }
-    void too_long(std::int64_t column, std::int64_t line) {
-        problem = {Fault::long_field, line, column, ""};
-    }
-    void open_quote(std::int64_t line) { problem = {Fault::open_quote, line, 0, ""}; }
 
     Texts names;
     Problem problem;
@@ -305,11 +292,6 @@ class TableSink {
         ++n_rows;
         if (staged_rows_ && (row_ - first_ == staged_rows_ || row_ == panel_rows_)) flush();
     }
-
-    void too_long(std::int64_t column, std::int64_t line) {
-        problem = {Fault::long_field, line, column, ""};
-    }
-    void open_quote(std::int64_t line) { problem = {Fault::open_quote, line, 0, ""}; }
 
     std::vector<Texts> texts;           // of the text columns
     std::vector<std::int64_t> lines;    // of the rows, where there are text columns

@@ -13,9 +13,17 @@ namespace srs {
 //
 // Sink: stopped(); wants(column) whether a field's text is needed; number(column, p, end) which may
 // take a field that lies whole in the buffer and return its end; field(column, text, size);
-// row_start(line); row_end(n_fields, line); too_long(column, line); open_quote(line).
+// row_start(line); row_end(n_fields, line); problem, which is said here of fields and quotes without end.
 struct Dialect {
     char separator = ',', comment = '\0', point = '.'; // no comments where comment is NUL
+};
+
+enum class Fault { none, ragged, not_a_number, infinite, many_categories, long_field, open_quote };
+
+struct Problem {
+    Fault fault = Fault::none;
+    std::int64_t line = 0, column = 0; // column: of the cell; of a ragged row, the fields found
+    std::string text;
 };
 
 template <class Sink> class CsvTokenizer {
@@ -38,7 +46,10 @@ template <class Sink> class CsvTokenizer {
     // Tell the sink that the text has ended.
     void finish(Sink &sink) {
         if (at_ == At::row_start || at_ == At::comment || sink.stopped()) return;
-        if (at_ == At::quoted) return sink.open_quote(row_line_);
+        if (at_ == At::quoted) {
+            sink.problem = {Fault::open_quote, row_line_, 0, ""};
+            return;
+        }
         if (at_ == At::field_start) {
             if (drops_empty_end()) return end_row(sink);
             carry_.clear();
@@ -132,7 +143,7 @@ template <class Sink> class CsvTokenizer {
     void keep(const char *p, std::size_t size, Sink &sink) {
         if (!sink.wants(column_)) return;
         if (carry_.size() + size > kLongestField)
-            sink.too_long(column_, row_line_);
+            sink.problem = {Fault::long_field, row_line_, column_, ""};
         else
             carry_.append(p, size);
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace srs {
@@ -42,12 +43,6 @@ void add_tile(const double *a, const double *b, int64_t n_terms, int64_t height,
         for (int64_t j = 0; j < width; ++j) out[i * m + j] += sums[i][j / LANES][j % LANES];
 }
 
-double sum_of_squares(const double *x, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
-    return sum;
-}
-
 } // namespace
 
 // out (n, m) += a' b, with a (n_terms, n) and b (n_terms, m).
@@ -74,7 +69,7 @@ void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, doub
         const int64_t size = n - k - 1;
         double *v = a + k * n + k + 1, *rest = a + (k + 1) * n + k + 1;
         diagonal[k] = a[k * n + k];
-        const double tail = sum_of_squares(v + 1, size - 1);
+        const double tail = std::inner_product(v + 1, v + size, v + 1, 0.0);
         factors[k] = 0;
         beside[k] = v[0];
         if (tail < NOTHING) continue; // what is left of a matrix of low rank: its squares would underflow
@@ -87,9 +82,7 @@ void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, doub
             const double factor = factors[k] * v[i], *row = rest + i * n;
             for (int64_t j = 0; j < size; ++j) p[j] += factor * row[j];
         }
-        double both = 0;
-        for (int64_t i = 0; i < size; ++i) both += p[i] * v[i];
-        both *= factors[k] / 2;
+        const double both = std::inner_product(p, p + size, v, 0.0) * (factors[k] / 2);
         for (int64_t i = 0; i < size; ++i) w[i] = p[i] - both * v[i];
         for (int64_t i = 0; i < size; ++i) {
             double *row = rest + i * n;

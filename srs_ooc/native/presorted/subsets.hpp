@@ -119,7 +119,7 @@ template <typename Code> struct SubsetJudge {
 
     // The first split says in which order the others are looked at. A subset whose loss exceeds another's before all
     // splits are grown cannot be the best.
-    void judge() {
+    void run() {
         tree.sort_columns();
         if (!job.complete) return;
         sort_splits();

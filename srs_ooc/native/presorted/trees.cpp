@@ -29,7 +29,7 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
         return arena.used;
     }
 
-    void grow() {
+    void run() {
         PresortedColumns<Code> &columns = splits.columns;
         if (job.tiled) untile();
         if (!(job.complete = columns.is_complete(job.n_columns))) return;
@@ -91,34 +91,25 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
     }
 };
 
-template <typename Code> void grow_codes(SortedJob &job) {
-    SortedTree<Code> tree(job);
-    tree.carve(static_cast<char *>(job.scratch));
-    tree.grow();
-}
-
-template <typename Code> void judge_codes(SubsetJob &job) {
-    SubsetJudge<Code> judge(job);
-    judge.carve(static_cast<char *>(job.scratch));
-    judge.judge();
+template <template <typename> class Worker, typename Job> void run(Job &job) {
+    const auto with = [&](auto worker) {
+        worker.carve(static_cast<char *>(job.scratch));
+        worker.run();
+    };
+    if (job.code_nbytes == 1) with(Worker<uint8_t>(job));
+    else with(Worker<uint16_t>(job));
 }
 
 } // namespace
 
-void grow_sorted(SortedJob &job) {
-    if (job.code_nbytes == 1) grow_codes<uint8_t>(job);
-    else grow_codes<uint16_t>(job);
-}
+void grow_sorted(SortedJob &job) { run<SortedTree>(job); }
 
 size_t sorted_scratch_nbytes(const SortedJob &job) {
     SortedJob copy = job;
     return SortedTree<uint16_t>(copy).carve(nullptr);
 }
 
-void judge_subsets(SubsetJob &job) {
-    if (job.code_nbytes == 1) judge_codes<uint8_t>(job);
-    else judge_codes<uint16_t>(job);
-}
+void judge_subsets(SubsetJob &job) { run<SubsetJudge>(job); }
 
 size_t subset_scratch_nbytes(const SubsetJob &job) {
     SubsetJob copy = job;
