@@ -242,11 +242,8 @@ class TextReading(Reading):
         if decoding:
             held.append(Lease(f"decompressing {self.source}", decoding))
         if pieces.arff is not None:
-            nbytes = (
-                arff.ROW_NBYTES
-                + arff.COLUMN_NBYTES * n_columns
-                + N_DECODERS * self._declared_nbytes
-            )
+            nbytes = arff.ROW_NBYTES + arff.COLUMN_NBYTES * n_columns
+            nbytes += N_DECODERS * self._declared_nbytes
             held.append(Lease("rows of ARFF, and what it declares", nbytes))
         return self.options.memory(n_columns, n_rows, tuple(held))
 
