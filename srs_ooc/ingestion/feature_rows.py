@@ -262,10 +262,8 @@ def _fill(
     if is_text:
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
-            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]]
-            raise ingest_memory.many_texts(
-                f"{at}: column {name!r} (--sample-features)", cell.decode()
-            )
+            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]].decode()
+            raise ingest_memory.many_texts(f"{at}: column {name!r} (--sample-features)", cell)
         line[texts] = numbers
     return is_text
 
@@ -400,10 +398,8 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     for what, name in asked_of(options):
         first, *others = places(what, name, range(len(tables)))
         if others and name not in ("FID", "#FID"):
-            where = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
-            raise InputError(
-                f"{where}: expected column {name!r} in one of them. Rename the others."
-            )
+            both = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
+            raise InputError(f"{both}: expected column {name!r} in one of them. Rename the others.")
         if what == "covariates" and first in [*ids, *taken]:
             raise UsageError(
                 f"--covariates: expected columns of no other role, found {name!r}. Leave it out."
@@ -580,7 +576,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     scratch.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
-    category_nbytes = max(0, left) * 7 // 8
+    room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
 
     inferred = unmatched(options, known, ids)
@@ -594,9 +590,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return line_of(options, known[matched[row]])
 
     try:
-        features = FeatureRows(
-            stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
-        )
+        features = FeatureRows(stream, header, kept, work.scratch, names, work.tell, room, kinds)
         if more := columns.pop("sample_features", []):
             names_of = [name for name, _ in more]
             texts = [[cell.encode() for cell in cells] for _, cells in more]

@@ -743,7 +743,5 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
         If two are equal.
     """
     if pairs := texts.duplicates():
-        found = "; ".join(
-            f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
-        )
+        found = "; ".join(f"{texts.describe(i)} at {i + 1} and {j + 1}" for i, j in pairs)
         raise InputError(f"{source}: expected distinct {what}, found {found}. {remedy}")

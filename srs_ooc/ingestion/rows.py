@@ -515,13 +515,11 @@ class RowColumns:
         infinite = {text for text, number in numbers.items() if number not in values}
         if infinite:  # beside few numbers they are no class unless the user says so
             row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
-            raise self._error(
-                row,
-                "a finite number or a label",
-                shown(text),
+            remedy = (
                 "Mend the cell; or say --task regression to leave such rows out, --task "
-                "classification to take it for a class.",
+                "classification to take it for a class."
             )
+            raise self._error(row, "a finite number or a label", shown(text), remedy)
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
         return "classification", f"{n_values} different{whole}"
 
@@ -639,13 +637,10 @@ class RowColumns:
             if differs.any():
                 row = self._every.source_row(int(differs.argmax()))
                 cell, group = (shown(one.get(row)) for one in (column, self._columns["groups"][0]))
-                raise self._error(
-                    row,
-                    "the same in all rows of a group, as --aggregate makes one row of them",
-                    f"{cell}, another than in its first row, in group {group}",
-                    "Mend the cell, or leave the column out.",
-                    column,
-                )
+                expected = "the same in all rows of a group, as --aggregate makes one row of them"
+                found = f"{cell}, another than in its first row, in group {group}"
+                remedy = "Mend the cell, or leave the column out."
+                raise self._error(row, expected, found, remedy, column)
 
     def _are_there(self, column: TextSpool) -> Bools:
         there = (not self._form.is_missing(text) for _, text in _cells(column))

@@ -566,9 +566,7 @@ _ALONE = {
 def _check_options(options: IngestOptions) -> None:
     for name, remedy in _ALONE.items():
         if options.kinds.file if name == "kinds" else getattr(options, name):
-            raise UsageError(
-                f"{ingest_options.FLAGS[name]}: expected one table, found pieces. {remedy}"
-            )
+            raise UsageError(f"{options.flag_of(name)}: expected one table, found pieces. {remedy}")
     if options.target is None and not options.no_target:
         raise UsageError(
             "expected --target NAME, or --no-target, with a table in pieces, found neither: the "

@@ -29,7 +29,7 @@ from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideCol
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
-from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in
+from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
@@ -542,7 +542,7 @@ def forecast(
         stored = 100 * sum((n_rows, n_columns))
     scratch, free = scratch + unpacked + turned, shutil.disk_usage(store.parent).free
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
-    if memory.fits and taken <= room and (text_nbytes or taken // 8) <= sources.WHOLE_NBYTES:
+    if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:

@@ -141,20 +141,16 @@ class CategoryCoder:
     def _code(self, start: int, values: Floats, rows: Indices) -> None:
         if len(self._ordered) != len(self._kinds.pool):
             texts = self._kinds.pool.texts()
-            wrong = [text.decode(errors="ignore").encode() != text for text in texts]
-            self._not_utf8 = np.flatnonzero(wrong)
+            is_wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+            self._not_utf8 = np.flatnonzero(is_wrong)
             order = sorted(range(len(texts)), key=texts.__getitem__)
             self._ordered = [texts[i] for i in order]
-            self._rank = np.empty(len(order), np.int64)
-            self._rank[order] = np.arange(len(order))
+            self._rank = np.argsort(order)
         ranks = values[rows]
-        for line, row in zip(ranks, rows.tolist(), strict=True) if len(self._not_utf8) else ():
-            if (is_wrong := np.isin(line, self._not_utf8)).any():
-                at = int(is_wrong.argmax())
-                where, text = self._kinds.cell(start + row, at, float(line[at]))
-                raise InputError(
-                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
-                )
+        if len(self._not_utf8) and len(wrong := np.argwhere(np.isin(ranks, self._not_utf8))):
+            line, row = wrong[0].tolist()
+            where, text = self._kinds.cell(start + int(rows[line]), row, float(ranks[line, row]))
+            raise InputError(f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}")
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
@@ -249,9 +245,8 @@ class ColumnsWriter:
         self._n_ranges = form.n_ranges(shape)
         self._codes = CodesWriter(store, shape, self.chunk_features, form.code_dtype)
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
-        dtype = np.dtype(form.values_dtype or "float64")
         names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
-        how = (wide, dtype, form.values_codec)
+        how = (wide, np.dtype(form.values_dtype or "float64"), form.values_codec)
         self._floats = {name: FloatsWriter(store.folder, name, *how) for name in names}
 
     def write(
@@ -604,9 +599,7 @@ def write_texts(
     store.small("positions", [positions])
     texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
     if feature_cells:
-        each = (
-            ((text_of(cell) or "").replace(CELL_END, " ") for cell in of) for of in feature_cells
-        )
+        each = (((text_of(one) or "").replace(CELL_END, " ") for one in of) for of in feature_cells)
         texts[manifest.FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
