@@ -711,10 +711,11 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
     if (position := header.find(name.strip(" \t"))) is None:
         shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
         more = f", ... {header.describe(len(header) - 1)}" if len(header) > _SHOWN else ""
-        is_file = option == "--target" and Path(name).is_file()
         raise InputError(
             f"{source}: no such column {name!r} ({option}); expected one of its {len(header)} "
-            f"columns: {', '.join(shown)}{more}.{' A file: --target-file.' * is_file}"
+            f"columns: {', '.join(shown)}{more}."
+            + " A file: --target-file."
+            * (option == "--target" and Path(name).is_file())
         )
     return position
 
