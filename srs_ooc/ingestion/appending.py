@@ -435,8 +435,7 @@ def _ordered(
     """Return a store with some features of another, by their places there, in stored order."""
     merging = Merging([store], np.argsort(store.array("positions"))[places])
     (folder := work.scratch / f"{store.fingerprint}.zarr").mkdir()
-    source = store.manifest.source
-    merge(merging, folder, text_blocks(names), source, options.memory_mb, work.tell)
+    merge(merging, folder, text_blocks(names), store.manifest.source, options.memory_mb, work.tell)
     return Store.open(folder)
 
 
@@ -480,8 +479,8 @@ def _rows_of(
                 numbers = numbers + steps[name] if which and name in steps else numbers
                 yield from map(repr, numbers.tolist())  # "nan" where one is missing
 
-    goes_on = m.row_id_name is None  # the numbers of rows
-    ids = (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
+    # without a column of ids the numbers of rows go on
+    ids = (str(int(text) + n_source) if m.row_id_name is None else text for text in new.row_ids)
     target = items_of("target_values" if m.task == "regression" else "target")
     row_ids = chain(old.row_ids, ids)
     columns: dict[str, Any] = {"target": [("target", target)], "row_ids": [("row ids", row_ids)]}

@@ -131,12 +131,9 @@ class Arff:
         return b",".join(cells) + b"\n"
 
     def _found(self, form: re.Pattern[bytes], text: bytes) -> Iterator[re.Match[bytes]]:
-        at = 0
+        at, expected = 0, "values between commas, if with spaces, quotes or % in quotes, no weights"
         while at < len(text):
             if not (found := form.match(text, at)):
-                expected = (
-                    "values between commas, if with spaces, quotes or % in quotes, no weights"
-                )
                 self._refuse(expected, repr(text[at : at + 40])[1:])
             yield found
             at = found.end()

@@ -227,7 +227,7 @@ class TextForm:
     header: bool = True
 
     def __post_init__(self) -> None:
-        marks = {"--decimal": self.point}
+        taken = {self.point: "--decimal"}
         for option, mark in (("--separator", self.separator_mark), ("--comment", self.comment)):
             if mark is None:
                 continue
@@ -238,13 +238,12 @@ class TextForm:
                     f"{option}: expected one ASCII character ({names}) that is no quote, no line "
                     f"end and in no number, found {mark!r}."
                 )
-            for other, used in marks.items():
-                if used == mark:
-                    raise UsageError(
-                        f"expected different characters for {option} and {other}, found {mark!r} "
-                        "for both. Name another one."
-                    )
-            marks[option] = mark
+            if mark in taken:
+                raise UsageError(
+                    f"expected different characters for {option} and {taken[mark]}, found {mark!r} "
+                    "for both. Name another one."
+                )
+            taken[mark] = option
 
     @property
     def separator_mark(self) -> str | None:
@@ -317,15 +316,11 @@ def name_of(separator: str) -> str:
 # What stopped the reader of a text table, in the user's words.
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
-_LIKE_MISSING = re.compile(
-    r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?"
-)
+_LIKE_NONE = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?")
 
 
-def raise_fault(
-    stream: "CsvStream", reader: TableReader, name_of_column: Callable[[int], str]
-) -> None:
-    """Raise what stopped a reader, if anything did.
+def raise_fault(stream: "CsvStream", reader: TableReader, describe: Callable[[int], str]) -> None:
+    """Raise what stopped a reader, if anything did; ``describe`` names a column.
 
     Raises
     ------
@@ -340,7 +335,7 @@ def raise_fault(
             f"{stream.source}, line {line}: expected {reader.n_columns} fields as in the first "
             f"row, found {column} (separated by {name_of(stream.separator)}). Mend the line."
         )
-    name = "" if fault == "open_quote" else name_of_column(column)
+    name = "" if fault == "open_quote" else describe(column)
     if fault == "many_categories":
         where = f"{stream.source}, line {line}: column {name}"
         raise many_texts(where, text.decode("utf-8", "replace"))
@@ -357,7 +352,7 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
         " If the table writes 1,5 for 1.5, say --decimal comma.": _DECIMAL_COMMA.fullmatch(text),
         f" It looks like a date: {TO_DAYS}.": is_date(text),
         " If it stands for a missing value, name it with --missing, with the others there are.": (
-            _LIKE_MISSING.fullmatch(text.lower())
+            _LIKE_NONE.fullmatch(text.lower())
         ),
     }
     hint = next((hint for hint, fits in hints.items() if fits), "")
@@ -546,14 +541,12 @@ def fed(
     n_fed = 0
     for data, first in read_ahead(stream.body(), _N_AHEAD) if ahead else stream.body():
         start = first
-        while True:
+        while start < len(data):
             stop = reader.feed(data, start)
             yield stop - start
             if reader.native.problem is not None or (n_fed := n_fed + stop - start) >= most_nbytes:
                 return
             start = stop
-            if start >= len(data):
-                break
     reader.native.finish()
     yield 0
 

@@ -22,21 +22,14 @@ from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
 from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, VARIANT, in_role
 from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns, shown
-from srs_ooc.ingestion.scratch import (
-    ScratchArray,
-    TextSpool,
-    anonymous_array,
-    check_disk,
-    joined,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, anonymous_array, joined, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
@@ -269,10 +262,8 @@ def _fill(
     if is_text:
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
-            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]]
-            raise ingest_memory.many_texts(
-                f"{at}: column {name!r} (--sample-features)", cell.decode()
-            )
+            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]].decode()
+            raise ingest_memory.many_texts(f"{at}: column {name!r} (--sample-features)", cell)
         line[texts] = numbers
     return is_text
 
@@ -329,6 +320,19 @@ def read_samples(options: IngestOptions, ids: list[str], expected: str) -> dict[
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     return known
+
+
+def columns_of(
+    options: IngestOptions, known: dict[str, Sample], ids: list[str], plink: Any, gone: Any = None
+) -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield what each column asked for is, its name, and its cells in the rows of some ids.
+
+    These are ``gone`` where no table has the id. Beside genotypes of PLINK they are taken as it
+    does, and the facts ``plink`` count them.
+    """
+    for place, role in enumerate(asked_of(options)):
+        cells = [known[one][1][place] if one in known else gone for one in ids]
+        yield *role, cells if plink is None else in_role(options, role, cells, ids, plink)
 
 
 def line_of(options: IngestOptions, sample: Sample) -> str:
@@ -394,10 +398,8 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     for what, name in asked_of(options):
         first, *others = places(what, name, range(len(tables)))
         if others and name not in ("FID", "#FID"):
-            where = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
-            raise InputError(
-                f"{where}: expected column {name!r} in one of them. Rename the others."
-            )
+            both = " and ".join(str(options.samples[at]) for at, _ in (first, *others))
+            raise InputError(f"{both}: expected column {name!r} in one of them. Rename the others.")
         if what == "covariates" and first in [*ids, *taken]:
             raise UsageError(
                 f"--covariates: expected columns of no other role, found {name!r}. Leave it out."
@@ -572,28 +574,23 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
-    check_disk(work.folder, 8 * len(ids) * n_rows, 0)
+    scratch.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
-    category_nbytes = max(0, left) * 7 // 8
+    room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
 
     inferred = unmatched(options, known, ids)
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
-    for place, (what, name) in enumerate(asked_of(options)):
-        cells = [known[sample][1][place] for sample in matched]
-        if of_plink:
-            cells = in_role(options, (what, name), cells, matched, inferred)
+    for what, name, cells in columns_of(options, known, matched, inferred if of_plink else None):
         columns.setdefault(what, []).append((name, cells))
 
     def where(row: int) -> str:
         return line_of(options, known[matched[row]])
 
     try:
-        features = FeatureRows(
-            stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
-        )
+        features = FeatureRows(stream, header, kept, work.scratch, names, work.tell, room, kinds)
         if more := columns.pop("sample_features", []):
             names_of = [name for name, _ in more]
             texts = [[cell.encode() for cell in cells] for _, cells in more]
@@ -655,8 +652,7 @@ class RawReading(TextReading):
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
         known = read_samples(self._asked, ids, f"{self.source}: expected row ids")
-        self.side.inferred.update(unmatched(self._asked, known, ids))
-        for place, role in enumerate(asked_of(self._asked)):
-            cells = [known[one][1][place] if one in known else gone for one in ids]
-            cells = in_role(self._asked, role, cells, ids, self.side.inferred)
-            rows.open(*role).append(texts_of(cells))
+        inferred = self.side.inferred
+        inferred.update(unmatched(self._asked, known, ids))
+        for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
+            rows.open(what, name).append(texts_of(cells))

@@ -21,7 +21,7 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion.formats.files import format_of, opener_of
-from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
+from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, SideColumns, options_of
 from srs_ooc.ingestion.remarks import remarks_of
@@ -374,16 +374,15 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
     ids = list(store.row_ids)
     known = tables.read_samples(options, ids, f"{store.place}: expected row ids")
-    gone = (), [next(iter(options.text.missing or ("",)))] * len(asked)
-    inferred, of_plink = tables.unmatched(options, known, ids), is_plink(store.manifest.source)
+    gone = next(iter(options.text.missing or ("",)))
+    inferred = tables.unmatched(options, known, ids)
+    plink = inferred if is_plink(store.manifest.source) else None
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():
         rows = RowColumns(Path(scratch))
         rows.number_rows(len(ids))
-        for place, (what, name) in enumerate(asked):
+        for what, name, cells in tables.columns_of(options, known, ids, plink, gone):
             spool = rows.open("covariates" if what == "covariates" else "targets", name)
-            cells = [known.get(one, gone)[1][place] for one in ids]
-            column = (options, (what, name), cells, ids, inferred)
-            spool.append(texts_of(in_role(*column) if of_plink else cells))
+            spool.append(texts_of(cells))
         how = replace(options, no_target=True)
         rows.settle(options.samples[0], lambda row: tables.line_of(options, known[ids[row]]), how)
         values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))

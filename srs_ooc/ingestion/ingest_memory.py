@@ -7,6 +7,7 @@ cap, which works when it is given.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -209,9 +210,8 @@ class IngestMemory:
         BudgetError
             With all parts, and the smallest cap that works.
         """
-        if self.fits:
-            return
-        raise refusal(self.cap_nbytes, f"the ingest of {source}", self.leases(), self.least_mb)
+        if not self.fits:
+            raise refusal(self.cap_nbytes, f"the ingest of {source}", self.leases(), self.least_mb)
 
     def shared(self, shape: Shape, beside_nbytes: int = 0) -> "IngestMemory":
         """Share out what the cap leaves for a table of so many rows and features.
@@ -317,15 +317,12 @@ def fit_batch(
 
     Each thread holds ``apart`` bytes besides.
     """
-    step = smallest_batch(shape, form)
+    step, taken = smallest_batch(shape, form), partial(batch_nbytes, shape, form, apart=apart)
     n_threads = 1
-    while n_threads < most_threads:
-        more = n_threads + 1
-        if batch_nbytes(shape, form, more * step, more, apart=apart) > nbytes:
-            break
-        n_threads = more
-    least = batch_nbytes(shape, form, n_threads * step, n_threads, apart=apart)
-    per_step = batch_nbytes(shape, form, (n_threads + 1) * step, n_threads, apart=apart) - least
+    while n_threads < most_threads and taken((n_threads + 1) * step, n_threads + 1) <= nbytes:
+        n_threads += 1
+    least = taken(n_threads * step, n_threads)
+    per_step = taken((n_threads + 1) * step, n_threads) - least
     n_more = max(0, min(nbytes, max(ENOUGH_NBYTES, least)) - least) // per_step
     n_steps = (n_threads + n_more) // n_threads * n_threads
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads

@@ -10,18 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from srs_ooc.base import options as checks
 from srs_ooc.base.arrays import Bytes, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import (
-    entries_of,
-    flag_given,
-    megabytes_given,
-    names_in,
-    place_given,
-    unexpected,
-    whole_given,
-)
+from srs_ooc.base.options import entries_of, names_in, unexpected
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -196,12 +189,10 @@ class StoredColumns(Protocol):
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        ...
 
     @property
     def n_features(self) -> int:
         """Features of the table."""
-        ...
 
     def read(self, start: int, stop: int) -> Reals:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
@@ -209,7 +200,6 @@ class StoredColumns(Protocol):
         float32 or float64, C-contiguous; NaN where a value is missing. The caller reads each
         feature once, and may change what is returned.
         """
-        ...
 
 
 def stored_positions(n_features: int, first: int = 0) -> Uints32:
@@ -300,8 +290,9 @@ def _kinds(given: object, name: str) -> ForcedKinds:
 
 
 _FILES = {"metavar": "FILE", "several": True, "read": lambda path: [path]}
-_YES, _NO = {"check": flag_given}, {"check": flag_given, "read": not_}
-_NUMBER, _OLD = {"check": whole_given, "metavar": "N"}, {"check": place_given, "metavar": "OLD"}
+_YES, _NO = {"check": checks.flag_given}, {"check": checks.flag_given, "read": not_}
+_NUMBER = {"check": checks.whole_given, "metavar": "N"}
+_OLD = {"check": checks.place_given, "metavar": "OLD"}
 _FILE, _NAME, _CHAR = ({"metavar": metavar} for metavar in ("FILE", "NAME", "CHAR"))
 _COLUMN = {"check": _name_or_items, "metavar": "NAME", "slot": ""}
 _COLUMNS = {"check": _names_or_items, "metavar": "NAMES", "read": names_in, "slot": ""}
@@ -444,7 +435,7 @@ class IngestOptions:
     samples: Sequence[Path] = said(_FILES, ())
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
-    memory_mb: float = said({"check": megabytes_given}, 512)
+    memory_mb: float = said({"check": checks.megabytes_given}, 512)
     threads: int | None = said(_NUMBER)
     code_dtype: str = said(one_of("auto", "2bit", "uint8", "uint16"), "auto")
     keep_values: bool = said(_NO, True, flag="--no-values")
@@ -753,7 +744,5 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
         If two are equal.
     """
     if pairs := texts.duplicates():
-        found = "; ".join(
-            f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
-        )
+        found = "; ".join(f"{texts.describe(i)} at {i + 1} and {j + 1}" for i, j in pairs)
         raise InputError(f"{source}: expected distinct {what}, found {found}. {remedy}")

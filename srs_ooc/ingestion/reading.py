@@ -242,11 +242,8 @@ class TextReading(Reading):
         if decoding:
             held.append(Lease(f"decompressing {self.source}", decoding))
         if pieces.arff is not None:
-            nbytes = (
-                arff.ROW_NBYTES
-                + arff.COLUMN_NBYTES * n_columns
-                + N_DECODERS * self._declared_nbytes
-            )
+            nbytes = arff.ROW_NBYTES + arff.COLUMN_NBYTES * n_columns
+            nbytes += N_DECODERS * self._declared_nbytes
             held.append(Lease("rows of ARFF, and what it declares", nbytes))
         return self.options.memory(n_columns, n_rows, tuple(held))
 
@@ -328,12 +325,9 @@ class TextReading(Reading):
         stream, slots = self._stream, roles.slots()
         if self._is_raw and slots[0] == text_tables.IGNORED:  # families may tell ids apart
             slots[0] = text_tables.ROW_ID - 1 - len(roles.named)
+        room, n_staged = memory.category_nbytes, memory.staged_rows
         reader = text_tables.TableReader(
-            slots,
-            stream,
-            kinds=self._cells(forced),
-            max_category_nbytes=memory.category_nbytes,
-            staged_rows=memory.staged_rows,
+            slots, stream, self._cells(forced), max_category_nbytes=room, staged_rows=n_staged
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.stack.enter_context(spool)
@@ -383,9 +377,7 @@ class TextReading(Reading):
         self, roles: Roles, rows: RowColumns, first_slot: int
     ) -> Callable[[text_tables.TableReader], None]:
         """Return what takes the texts of the rows read."""
-        spools = [
-            (slot, what, self._opened(rows, what, column)) for what, column, slot in roles.texts()
-        ]
+        spools = [(slot, what, self._opened(rows, what, one)) for what, one, slot in roles.texts()]
         self._spools = [spool for _, _, spool in spools]
         own = ("row_ids", "IID") if self._is_raw else None
         self._own_ids = [one for _, what, one in spools if (what, one.label) == own]
@@ -424,10 +416,8 @@ class TextReading(Reading):
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
-        column = int(self._roles.stored_columns()[feature])
-        text = text_tables.cell_text(
-            self.source, self.options.text, self._roles.n_columns, column, row
-        )
+        column, n_columns = int(self._roles.stored_columns()[feature]), self._roles.n_columns
+        text = text_tables.cell_text(self.source, self.options.text, n_columns, column, row)
         return f"{self.where(row)}: column {self._header.describe(column)}", text
 
     def origin(self) -> dict[str, Any]:
@@ -575,8 +565,8 @@ class TableReading(Reading):
         if not table.by_rows:
             return self, self.fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
-        spool = Panels(path, self.n_features, n_rows, self._dtype)
-        panels = self._work.stack.enter_context(spool)
+        panels = Panels(path, self.n_features, n_rows, self._dtype)
+        self._work.stack.enter_context(panels)
         with self.naming_the_cap():
             self._spool(panels)
         return panels, self.fits_float32, kinds, held

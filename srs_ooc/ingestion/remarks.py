@@ -17,14 +17,8 @@ from srs_ooc.ingestion.csv import is_date, parse_decimal
 from srs_ooc.ingestion.formats import TO_DAYS
 from srs_ooc.ingestion.rows import NINES, said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    INTEGER,
-    LAST_COLUMN,
-    NO_TARGET,
-    hopeless,
-    too_few_events,
-)
+from srs_ooc.store import manifest
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, LAST_COLUMN, NO_TARGET
 from srs_ooc.store.store import Store
 
 MOST_FEATURES = 200_000
@@ -66,30 +60,30 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
     str
         What was found, and what to do if it is not meant.
     """
-    manifest = store.manifest
-    yield from filter(None, [hopeless(manifest)])
-    if most := manifest.inferred.get("outside"):
+    m = store.manifest
+    yield from filter(None, [manifest.hopeless(m)])
+    if most := m.inferred.get("outside"):
         yield (
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
-    yield from manifest.inferred.get("joined", ())
-    yield from filter(None, [manifest.inferred.get("named")])
+    yield from m.inferred.get("joined", ())
+    yield from filter(None, [m.inferred.get("named")])
     said = partial(_said, store, known)
-    if texts := texts_among_numbers(manifest.classes):
+    if texts := texts_among_numbers(m.classes):
         yield f"most class labels are numbers: if the target is a number, {said(texts)}."
-    elif words := words_for_missing(manifest.classes):
+    elif words := words_for_missing(m.classes):
         yield f"{said(words)}, if they are no classes."
-    task = manifest.inferred.get("task", "")
-    if manifest.inferred.get("target") == LAST_COLUMN and task.startswith("regression"):
+    task = m.inferred.get("task", "")
+    if m.inferred.get("target") == LAST_COLUMN and task.startswith("regression"):
         yield (
-            f"{manifest.target_name!r}, the last column, was taken for the target, and for a "
+            f"{m.target_name!r}, the last column, was taken for the target, and for a "
             "number. If it is not, name the target with --target; if each row of the table is a "
             "feature and each column a sample, say --orient features."
         )
     if task.startswith("classification") and "whole numbers" in task:
         yield (
-            f"the {len(manifest.classes)} whole numbers of the target were taken for classes. If "
+            f"the {len(m.classes)} whole numbers of the target were taken for classes. If "
             "they are steps of a score or a dose, say --task regression."
         )
     yield from _groups(store)
@@ -97,7 +91,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
     yield from _of_rows(store)
     names = store.names.between(0, min(MOST_LOOKED_AT, store.n_features))
     steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
-    is_plain = re.fullmatch(r"csv(\.\w+)?", str(store.manifest.source.get("format", "csv")))
+    is_plain = re.fullmatch(r"csv(\.\w+)?", str(m.source.get("format", "csv")))
     if is_plain and steps.min(initial=0) < 0 < steps.max(initial=0):  # wavelengths are in order
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
@@ -158,7 +152,7 @@ def _of_rows(store: Store) -> Iterator[str]:
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
     events = store.manifest.inferred.get("events")
-    if events and (few := too_few_events(events["n"], store.n_rows)):
+    if events and (few := manifest.too_few_events(events["n"], store.n_rows)):
         yield f"{few} Wait for more, or take an end point that is reached more often."
 
 

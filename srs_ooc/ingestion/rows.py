@@ -19,20 +19,12 @@ from srs_ooc.base.arrays import Bools, Floats, Ints32, Uints
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, scratch
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts, text_cost
 from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
-from srs_ooc.ingestion.scratch import (
-    ScratchArray,
-    TextSpool,
-    anonymous_array,
-    blocks_of,
-    joined,
-    text_blocks,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
 from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET
 from srs_ooc.store.writing import TextBlocks
 
@@ -122,7 +114,7 @@ class KeptRows:
         for first in range(start, stop, step):
             values = columns.read(first, min(first + step, stop))
             if first == start:
-                out = anonymous_array((stop - start, self.n_rows), values.dtype)
+                out = scratch.anonymous_array((stop - start, self.n_rows), values.dtype)
             for line, whole in zip(out[first - start :], values, strict=False):
                 self._fill(line, whole)
         return out
@@ -379,7 +371,7 @@ class RowColumns:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
         spool = self.open("target", NO_TARGET)
         for block in item_blocks(map(str, range(1, n_rows + 1))):
-            spool.append(texts_of(block))
+            spool.append(scratch.texts_of(block))
 
     def look(self, where: str, options: IngestOptions) -> str:
         """Say the kind of the target, which alone was opened, of some rows of a table."""
@@ -419,10 +411,8 @@ class RowColumns:
             arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
             if what in columns and not (what == "groups" and options.aggregate):
-                coded = (self._codes(what, i, column) for i, column in enumerate(columns[what]))
-                parts = [codes for codes, _ in coded]
-                out = self._scratch / f"{what}.codes"
-                arrays[what] = combined_codes(parts, out, f"--{what}")
+                parts = [self._codes(what, i, column)[0] for i, column in enumerate(columns[what])]
+                arrays[what] = combined_codes(parts, self._scratch / f"{what}.codes", f"--{what}")
         if "covariates" in columns:
             arrays["covariates"], levels = self._covariates(columns["covariates"])
         if "events" in columns:
@@ -444,8 +434,8 @@ class RowColumns:
     def _further(self, place: int, column: TextSpool) -> Covariate:
         """Settle a further target, of the kept rows; note how many rows it has where not kept."""
         self._check_same(column)
-        (scratch := self._scratch / f"targets-{place}").mkdir()
-        one, kept = RowColumns(scratch), self.kept
+        (folder := self._scratch / f"targets-{place}").mkdir()
+        one, kept = RowColumns(folder), self.kept
         spool = one.open("target", column.label, column.levels)
         for blob, ends in kept.texts(column):
             hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
@@ -525,13 +515,11 @@ class RowColumns:
         infinite = {text for text, number in numbers.items() if number not in values}
         if infinite:  # beside few numbers they are no class unless the user says so
             row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
-            raise self._error(
-                row,
-                "a finite number or a label",
-                shown(text),
+            remedy = (
                 "Mend the cell; or say --task regression to leave such rows out, --task "
-                "classification to take it for a class.",
+                "classification to take it for a class."
             )
+            raise self._error(row, "a finite number or a label", shown(text), remedy)
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
         return "classification", f"{n_values} different{whole}"
 
@@ -589,16 +577,13 @@ class RowColumns:
             expected, remedy = "a time, 0 or more", "empty it: rows without a time are left out."
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
         for start, texts in self._column.numbered_blocks():
-            block = np.full(len(texts), math.nan)
-            for i, text in enumerate(texts):
-                if self._form.is_missing(text):
-                    continue
-                value = self._form.number(text)
+            is_missing, number = self._form.is_missing, self._form.number
+            values = [math.nan if is_missing(text) else number(text) for text in texts]
+            for i, value in enumerate(values):
                 if value is None or (self._options.censored and value < 0):
                     mend = f"Mend the cell, or {remedy}"
-                    raise self._error(start + i, expected, shown(text), mend)
-                block[i] = value
-            numbers.append(block)
+                    raise self._error(start + i, expected, shown(texts[i]), mend)
+            numbers.append(np.array(values))
         self._keep(np.isfinite(block) for block in blocks_of(numbers))
         self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
@@ -652,13 +637,10 @@ class RowColumns:
             if differs.any():
                 row = self._every.source_row(int(differs.argmax()))
                 cell, group = (shown(one.get(row)) for one in (column, self._columns["groups"][0]))
-                raise self._error(
-                    row,
-                    "the same in all rows of a group, as --aggregate makes one row of them",
-                    f"{cell}, another than in its first row, in group {group}",
-                    "Mend the cell, or leave the column out.",
-                    column,
-                )
+                expected = "the same in all rows of a group, as --aggregate makes one row of them"
+                found = f"{cell}, another than in its first row, in group {group}"
+                remedy = "Mend the cell, or leave the column out."
+                raise self._error(row, expected, found, remedy, column)
 
     def _are_there(self, column: TextSpool) -> Bools:
         there = (not self._form.is_missing(text) for _, text in _cells(column))
@@ -824,7 +806,7 @@ class RowColumns:
             return self.kept.texts(column), column.label
         if mask is None:
             return None, None
-        return text_blocks(str(row + 1) for row in np.flatnonzero(mask).tolist()), None
+        return scratch.text_blocks(str(row + 1) for row in np.flatnonzero(mask).tolist()), None
 
 
 def _cells(column: TextSpool) -> Iterator[tuple[int, bytes]]:

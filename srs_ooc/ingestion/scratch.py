@@ -259,10 +259,10 @@ class Panels(Closing):
         self.n_features, self.n_rows, self._dtype = n_features, 0, np.dtype(dtype)
         self._panel_rows = panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows), dtype)
-        self._writing: Future[None] | None = None
         self._dealer: _native.RowDealer | None = None
         self._path, self._file = path, path.open("wb")
         self._pool = ThreadPoolExecutor(1)
+        self._writing: Future[Any] = self._pool.submit(int)
         self._other = anonymous_array((n_features, panel_rows), dtype) if n_rows_held > 1 else None
 
     def put(
@@ -284,17 +284,12 @@ class Panels(Closing):
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
         self.n_rows += n_filled
-        self._wait()
+        self._writing.result()
         self._writing = self._pool.submit(self._write, self.panel, n_filled)
         if self._other is None:
-            self._wait()
+            self._writing.result()
         else:
             self.panel, self._other = self._other, self.panel
-
-    def _wait(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
 
     def _write(self, panel: NDArray[Any], n_filled: int) -> None:
         self._file.writelines(piece.data for piece in self._pieces(panel, n_filled))
@@ -318,7 +313,7 @@ class Panels(Closing):
 
     def seal(self) -> None:
         """End filling; give the memory of panels that are in the file back."""
-        self._wait()
+        self._writing.result()
         self._pool.shutdown()
         self._other = self._dealer = None
         del self.panel

@@ -28,7 +28,7 @@ from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nb
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import sample_columns
 from srs_ooc.ingestion.formats import split_texts
@@ -37,13 +37,7 @@ from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, WorkFolder
-from srs_ooc.ingestion.scratch import (
-    TextSpool,
-    check_replaceable,
-    disk_errors,
-    text_blocks,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import TextSpool, disk_errors, text_blocks, texts_of
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names, takes_target
 from srs_ooc.ingestion.writer import FACTS, BedWriter, all_numbers, write_facts, write_texts
@@ -253,9 +247,9 @@ class Merging:
     def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
         """Write values, or ranges of codes, and codes; note the shapes of their chunks."""
         m, n_rows, dtype = self.whole, self.whole.n_rows, np.dtype(self.whole.float_dtype)
-        shape, missing = Shape(n_rows, m.n_features), np.dtype(m.code_dtype).type(m.missing_code)
+        shape = Shape(n_rows, m.n_features)
         chunk_features = codes_chunk_features(shape, m.code_nbytes)
-        coded = CodesWriter(new, shape, chunk_features, missing)
+        coded = CodesWriter(new, shape, chunk_features, m.code_dtype)
         floats = {
             name: FloatsWriter(new.folder, name, Shape(n_items, m.n_features), dtype)
             for name, n_items in m.float_arrays.items()
@@ -537,7 +531,7 @@ def ingest_pieces(
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
     if options.overwrite:
-        check_replaceable(store)
+        scratch.check_replaceable(store)
     with disk_errors(store), _work_folder(store, tables, options) as folder:
         pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
@@ -572,9 +566,7 @@ _ALONE = {
 def _check_options(options: IngestOptions) -> None:
     for name, remedy in _ALONE.items():
         if options.kinds.file if name == "kinds" else getattr(options, name):
-            raise UsageError(
-                f"{ingest_options.FLAGS[name]}: expected one table, found pieces. {remedy}"
-            )
+            raise UsageError(f"{options.flag_of(name)}: expected one table, found pieces. {remedy}")
     if options.target is None and not options.no_target:
         raise UsageError(
             "expected --target NAME, or --no-target, with a table in pieces, found neither: the "

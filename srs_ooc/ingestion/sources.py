@@ -248,11 +248,10 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
 
 def _stamp_of(path: Path) -> tuple[int, ...] | None:
     """Return what a change of a file changes; None if it cannot be asked."""
-    try:
+    with contextlib.suppress(OSError):  # whoever reads it says what is wrong
         found = path.stat()
-    except OSError:
-        return None  # whoever reads it says what is wrong
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 _LONGEST_END = 128
@@ -347,9 +346,8 @@ class PieceReader:
                     f"bzip2 or zstd; found {one.name}. {one.remedy or 'Convert it first.'}"
                 )
         self._decoder = decoder_of(start)
-        self.suffix, self.decoder_nbytes = "", 0
-        if self._decoder is not None:
-            self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
+        kind, self.decoder_nbytes, _ = self._decoder or ("", 0, None)
+        self.suffix = f".{kind}" if kind else ""
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the text in pieces of at most :data:`READ_NBYTES`.
@@ -388,11 +386,9 @@ class PieceReader:
                 f"{self.source}: reading failed after {self.n_read} bytes: {error.strerror}."
             ) from error
 
-    def _decoded(
-        self, kind: str, nbytes: int, new_decoder: Callable[[], Decoder]
-    ) -> Iterator[bytes]:
+    def _decoded(self, kind: str, nbytes: int, make: Callable[[], Decoder]) -> Iterator[bytes]:
         try:
-            yield from decoded(new_decoder, self._raw(), self._note_unused)
+            yield from decoded(make, self._raw(), self._note_unused)
         except InputError:
             raise
         except Exception as error:  # each decoder has an error of its own

@@ -20,7 +20,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, counted, describe_nbytes
-from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion import ingest_memory, ingest_options, sources
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Format, Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
@@ -29,13 +29,7 @@ from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideCol
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
-from srs_ooc.ingestion.sources import (
-    WHOLE_NBYTES,
-    SourceFile,
-    check_unchanged,
-    place_in,
-    settle_source,
-)
+from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
@@ -103,7 +97,7 @@ def _open_file(
                 "columns, or give them apart only for arrays."
             )
         _check_takes(path, options, ())
-        text = settle_source(path, work.scratch)
+        text = sources.settle_source(path, work.scratch)
         if not options.samples:
             return TextReading(text, options, work)
         from srs_ooc.ingestion.feature_rows import RawReading, begins_as, open_feature_rows
@@ -190,10 +184,8 @@ def _with_samples(
     found = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
     inferred = side.inferred | feature_rows.unmatched(asked, found, ids)
-    for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
-        cells: Any = [found[one][1][place] if one in found else None for one in ids]
-        if is_plink({"format": table.format}):
-            cells = in_role(options, (what, name), cells, ids, inferred)
+    plink = inferred if is_plink({"format": table.format}) else None
+    for what, name, cells in feature_rows.columns_of(asked, found, ids, plink):
         columns.setdefault(what, []).append((name, cells))
     options = replace(options, row_ids=None).without_columns(in_table)
     return options, replace(side, columns=columns, inferred=inferred)

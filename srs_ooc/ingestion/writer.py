@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -15,37 +15,18 @@ from numpy.typing import NDArray
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Reals, Uints32
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import is_date, read_ahead
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ORDER_KEY,
-    ByteProgress,
-    StoredColumns,
-    stored_positions,
-)
+from srs_ooc.ingestion.ingest_options import FREE, ByteProgress, StoredColumns, stored_positions
 from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
 from srs_ooc.native import _native
-from srs_ooc.store import bed, writing
+from srs_ooc.store import bed, manifest, writing
 from srs_ooc.store.bed import BedFile
-from srs_ooc.store.manifest import (
-    BOOLEAN,
-    CATEGORICAL,
-    CELL_END,
-    CONSTANT,
-    FEATURE_COLUMNS,
-    INTEGER,
-    NAMES,
-    Manifest,
-    Shape,
-    codes_chunk_features,
-    format_of,
-    max_codes,
-)
+from srs_ooc.store.manifest import CELL_END, NAMES, Manifest, Shape, format_of, max_codes
 from srs_ooc.store.values import CodeFacts, code_columns, crc32c
 from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextsWriter
 
@@ -160,20 +141,16 @@ class CategoryCoder:
     def _code(self, start: int, values: Floats, rows: Indices) -> None:
         if len(self._ordered) != len(self._kinds.pool):
             texts = self._kinds.pool.texts()
-            wrong = [text.decode(errors="ignore").encode() != text for text in texts]
-            self._not_utf8 = np.flatnonzero(wrong)
+            is_wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+            self._not_utf8 = np.flatnonzero(is_wrong)
             order = sorted(range(len(texts)), key=texts.__getitem__)
             self._ordered = [texts[i] for i in order]
-            self._rank = np.empty(len(order), np.int64)
-            self._rank[order] = np.arange(len(order))
+            self._rank = np.argsort(order)
         ranks = values[rows]
-        for line, row in zip(ranks, rows.tolist(), strict=True) if len(self._not_utf8) else ():
-            if (is_wrong := np.isin(line, self._not_utf8)).any():
-                at = int(is_wrong.argmax())
-                where, text = self._kinds.cell(start + row, at, float(line[at]))
-                raise InputError(
-                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
-                )
+        if len(self._not_utf8) and len(wrong := np.argwhere(np.isin(ranks, self._not_utf8))):
+            line, row = wrong[0].tolist()
+            where, text = self._kinds.cell(start + int(rows[line]), row, float(ranks[line, row]))
+            raise InputError(f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}")
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
@@ -243,7 +220,7 @@ class CategoryCoder:
 
 # Codes, values and facts of the features, and the whole store.
 
-ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
+ACCEPTED = {manifest.INTEGER: "a whole number", manifest.BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 
@@ -254,24 +231,22 @@ Share = tuple[int, int, NDArray[Any], CodeFacts]
 class ColumnsWriter:
     """Codes features and writes all that is kept of them."""
 
-    n_linked_rows, order_key = 0, ORDER_KEY
+    n_linked_rows, order_key = 0, ingest_options.ORDER_KEY
 
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
-        self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
+        self.chunk_features = manifest.codes_chunk_features(shape, form.code_nbytes)
         self._step = ingest_memory.smallest_batch(shape, form)
-        dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of kinds, n_missing, ...
+        dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of FACTS
         self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
         self._given = kinds
         holds = bool(kinds.is_text.any())
         self._categories = CategoryCoder(store, kinds, form.code_dtype) if holds else None
         self._store, self._form = store, form
         self._n_ranges = form.n_ranges(shape)
-        missing = np.dtype(form.code_dtype).type(np.iinfo(form.code_dtype).max)
-        self._codes = CodesWriter(store, shape, self.chunk_features, missing)
+        self._codes = CodesWriter(store, shape, self.chunk_features, form.code_dtype)
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
-        dtype = np.dtype(form.values_dtype or "float64")
         names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
-        how = (wide, dtype, form.values_codec)
+        how = (wide, np.dtype(form.values_dtype or "float64"), form.values_codec)
         self._floats = {name: FloatsWriter(store.folder, name, *how) for name in names}
 
     def write(
@@ -315,7 +290,7 @@ class ColumnsWriter:
         forced = self._given.forced[start : start + len(values)]
         for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
             line, kind = values[feature], forced[feature]
-            allowed = np.isin(line, (0, 1)) if kind == BOOLEAN else line == np.floor(line)
+            allowed = np.isin(line, (0, 1)) if kind == manifest.BOOLEAN else line == np.floor(line)
             wrong = ~(allowed | np.isnan(line))
             if not wrong.any():
                 continue
@@ -333,7 +308,7 @@ class ColumnsWriter:
             array[start:stop] = getattr(facts, name)
         forced, kinds = self._given.forced[start:stop], self._facts[0][start:stop]
         np.copyto(kinds, forced, where=forced != FREE)
-        kinds[self._given.is_text[start:stop]] = CATEGORICAL
+        kinds[self._given.is_text[start:stop]] = manifest.CATEGORICAL
 
     def sync(self) -> None:
         """Wait until the values are on disk."""
@@ -398,22 +373,20 @@ class BedWriter(ColumnsWriter):
         self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
     ) -> None:
         """Count all features, chunk by chunk of their values, and write their lines."""
+        counted = self._counted(columns, batch, progress)
         if self._link is not None:
-            self._count(columns, batch, progress, lambda lines: None)
+            deque(counted, maxlen=0)  # the lines stay where they are
             return
         with self._bed.path.open("xb") as own:
             own.write(bed.HEAD)
-            self._count(columns, batch, progress, lambda lines: own.write(lines.data))
+            own.writelines(lines.data for lines in counted)
             own.flush()
             os.fsync(own.fileno())
 
-    def _count(
-        self,
-        columns: StoredColumns,
-        batch: int,
-        progress: ByteProgress | None,
-        write: Callable[[Bytes], object],
-    ) -> None:
+    def _counted(
+        self, columns: StoredColumns, batch: int, progress: ByteProgress | None
+    ) -> Iterator[Bytes]:
+        """Yield the lines of features, counted, some at a time."""
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
         n_across = len(crcs) // ceil_div(n_features, chunk)
@@ -426,13 +399,13 @@ class BedWriter(ColumnsWriter):
             each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
             first = start // chunk * n_across
             crcs[first : first + len(each) * n_across] = np.repeat(each, n_across)
-            write(lines)
+            yield lines
             counts = self._bed.counts(lines, kept)
             is_there = counts > 0
             self._present[start:stop] = is_there @ np.array([1, 2, 4], np.uint8)
             n_codes = is_there.sum(axis=1, dtype=np.uint16)
-            kinds = np.where(self._present[start:stop] == 3, BOOLEAN, INTEGER)
-            kinds = np.where(n_codes > 1, kinds, CONSTANT)
+            kinds = np.where(self._present[start:stop] == 3, manifest.BOOLEAN, manifest.INTEGER)
+            kinds = np.where(n_codes > 1, kinds, manifest.CONSTANT)
             n_missing = len(self._rows) - counts.sum(axis=1)
             exact, none = np.ones(stop - start, np.bool_), np.zeros((stop - start, 0))
             self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
@@ -496,9 +469,9 @@ def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
     for name, array in zip(FACTS, facts, strict=True):
         store.small(name, [array])
     kinds, n_missing, n_codes, _ = facts
-    if (kinds == CATEGORICAL).any():
+    if (kinds == manifest.CATEGORICAL).any():
         firsts = np.zeros(len(kinds) + 1, np.int64)
-        np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+        np.cumsum(np.where(kinds == manifest.CATEGORICAL, n_codes, 0), out=firsts[1:])
         store.small("categories_first", [firsts])
     counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
     return {
@@ -588,7 +561,7 @@ def write_store(
         for name, array in by_row.items():
             store.small(name, blocks_of(array))
     of_rows = {name: it for name, it in vars(facts).items() if name in Manifest.__annotations__}
-    manifest = Manifest(
+    made = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
         task="regression" if is_regression else "classification",
@@ -601,9 +574,9 @@ def write_store(
         **of_rows,
         **found,
     )
-    manifest = store.finish(manifest)
+    made = store.finish(made)
     work.sync()
-    return manifest
+    return made
 
 
 def write_texts(
@@ -626,10 +599,8 @@ def write_texts(
     store.small("positions", [positions])
     texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
     if feature_cells:
-        each = (
-            ((text_of(cell) or "").replace(CELL_END, " ") for cell in of) for of in feature_cells
-        )
-        texts[FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
+        each = (((text_of(one) or "").replace(CELL_END, " ") for one in of) for of in feature_cells)
+        texts[manifest.FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:

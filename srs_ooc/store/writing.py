@@ -171,15 +171,14 @@ class CodesWriter:
     shape : Shape
         Of the table.
     chunk_features : int
-        Features of a chunk file; the last file is padded to the full size with ``fill``.
-    fill : uint8 or uint16 scalar
-        The missing code.
+        Features of a chunk file; the last file is padded to the full size with the missing
+        code.
+    dtype : {'uint8', 'uint16'}
+        Of the codes.
     """
 
-    def __init__(
-        self, store: NewStore, shape: Shape, chunk_features: int, fill: np.unsignedinteger[Any]
-    ) -> None:
-        self._store, self._shape, self._fill = store, shape, fill
+    def __init__(self, store: NewStore, shape: Shape, chunk_features: int, dtype: str) -> None:
+        self._store, self._shape, self._dtype = store, shape, np.dtype(dtype)
         self._chunk_features = chunk_features
         self._n_written = 0
         self._file: SyncedFile | None = None
@@ -202,8 +201,8 @@ class CodesWriter:
         """Pad and end the last chunk."""
         if self._file is None:
             return
-        size = self._chunk_features * self._shape.n_rows * self._fill.itemsize
-        padding = np.full((1 << 20) // self._fill.itemsize, self._fill).tobytes()
+        size = self._chunk_features * self._shape.n_rows * self._dtype.itemsize
+        padding = b"\xff" * (1 << 20)  # the missing code
         while self._file.nbytes < size:
             self._file.write(padding[: size - self._file.nbytes])
         self._file.close()
