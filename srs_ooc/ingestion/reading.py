@@ -17,7 +17,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Bytes, Indices, Integers, Reals
 from srs_ooc.base.budget import Lease, total_nbytes
-from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.errors import BudgetError, InputError, unfit
 from srs_ooc.base.text import counted
 from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
@@ -546,10 +546,8 @@ class TableReading(Reading):
                 in_memory.check_index(self._table.index, given, label)
                 in_memory.spool_items(spool, in_memory.item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
-                    raise InputError(
-                        f"{label}: expected {self.n_rows} items, one for each row, found "
-                        f"{len(spool)}. Give as many as rows."
-                    )
+                    expected = f"{self.n_rows} items, one for each row"
+                    raise unfit(label, expected, len(spool), "Give as many as rows.")
 
     def _in_row(self, column: int, row: int) -> str:
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
@@ -676,10 +674,8 @@ class TableReading(Reading):
             values = self._table.read(np.array([column]), pool)[0]
             row = int((~np.isnan(values)).argmax())
             text = "no text" if np.isnan(values[row]) else shown(pool.texts()[int(values[row])])
-            raise InputError(
-                f"{self._locate(column, row)}: expected a number, as --kind says, found {text}. "
-                "Mend the column, or leave --kind out."
-            )
+            where, remedy = self._locate(column, row), "Mend the column, or leave --kind out."
+            raise unfit(where, "a number, as --kind says", text, remedy)
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),

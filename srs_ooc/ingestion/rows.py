@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Floats, Ints32, Uints
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
@@ -201,10 +201,8 @@ def combined_codes(parts: list[Codes], out: Path, what: str) -> Codes:
         ends = size * np.arange(1, len(rows) + 1, dtype=np.uint64)
         codes.append(numbers := coder.code(rows.tobytes(), ends))
         if len(coder) > MOST_TUPLES or len(numbers) < len(rows):
-            raise InputError(
-                f"{what}: expected columns that combine to at most {MOST_TUPLES} different tuples, "
-                f"found more. Name fewer columns."
-            )
+            expected = f"columns that combine to at most {MOST_TUPLES} different tuples"
+            raise unfit(what, expected, "more", "Name fewer columns.")
     return codes
 
 
@@ -299,10 +297,8 @@ def check_counts(
         elif words := words_for_missing(rare) or nines:
             remedy = f"Perhaps {said_of_missing(words, known)}. {keep}"
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
-        raise InputError(
-            f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {remedy}"
-        )
+        expected = f"classes of {counted(least, 'row')} or more"
+        raise unfit(where, expected, f"that {classes} fewer: {_named(rare)}", remedy)
 
 
 def said_of_missing(
@@ -544,10 +540,9 @@ class RowColumns:
         texts = [self._decoded(labels[i], self._column) for i in present.tolist()]
         if len(texts) < 2 - self._is_more:
             found = f"only {texts[0]!r}" if texts else "none"
-            raise InputError(
-                f"{self._source}: expected a target of at least two classes, found {found} in "
-                f"column {self._column.label!r}. Name another with --target, or say --no-target."
-            )
+            found = f"{found} in column {self._column.label!r}"
+            remedy = "Name another with --target, or say --no-target."
+            raise unfit(self._source, "a target of at least two classes", found, remedy)
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
         check_counts(where, n_rows, self._options.min_class_rows, self._form.missing)
@@ -572,16 +567,12 @@ class RowColumns:
     def _decoded(self, label: bytes, column: TextSpool, most: int = _LONGEST_LABEL) -> str:
         where = f"{self._source}, column {column.label!r}"
         if len(label) > most:
-            raise InputError(
-                f"{where}: expected labels of at most {most} bytes, found a longer one. "
-                "Name a column of labels."
-            )
+            expected = f"labels of at most {most} bytes"
+            raise unfit(where, expected, "a longer one", "Name a column of labels.")
         try:
             return label.decode()
         except UnicodeDecodeError:
-            raise InputError(
-                f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
-            ) from None
+            raise unfit(where, "labels as UTF-8 text", repr(label[:80]), TO_UTF8) from None
 
     def _settle_numbers(self) -> None:
         expected, remedy = "a number, the task being regression", "say --task classification."
@@ -667,10 +658,8 @@ class RowColumns:
     def _error(
         self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
     ) -> InputError:
-        return InputError(
-            f"{self._where(row)}: column {(column or self._column).label!r}: expected {expected}, "
-            f"found {found}. {remedy}"
-        )
+        where = f"{self._where(row)}: column {(column or self._column).label!r}"
+        return unfit(where, expected, found, remedy)
 
     def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
@@ -806,10 +795,9 @@ class RowColumns:
             for i, (row, text) in enumerate(chosen):
                 value = None if self._form.is_missing(text) else self._form.number(text)
                 if value is None or not 0 < value < math.inf:
-                    raise InputError(
-                        f"{self._where(row)}: column {column.label!r} (--weights): expected a "
-                        f"positive finite number, found {shown(text)}. Mend it, or remove the row."
-                    )
+                    where = f"{self._where(row)}: column {column.label!r} (--weights)"
+                    remedy = "Mend it, or remove the row."
+                    raise unfit(where, "a positive finite number", shown(text), remedy)
                 block[i] = value
             weights.append(block)
         return weights

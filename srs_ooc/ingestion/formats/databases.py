@@ -20,7 +20,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError, UsageError
+from srs_ooc.base.errors import InputError, SrsOocError, UsageError, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory, reading
 from srs_ooc.ingestion.formats.files import File
@@ -160,7 +160,7 @@ class QueryTable(Table):
         self._types = [one[1] for one in described[1:]]
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
-        return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
+        return unfit(self._what, expected, found, remedy)
 
     def _look(self, engine: str, columns: list[str], ask: Ask, *, is_long: bool) -> None:
         """Ask how many rows and features there are, how long row ids, and whether any is text."""

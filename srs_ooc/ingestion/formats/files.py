@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
@@ -143,10 +143,8 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
         )
     if inner and file.is_file() and known.also != "path":
         others = ", ".join(dict.fromkeys(one.name for one in formats.FORMATS if one.also == "path"))
-        raise InputError(
-            f"{what}: expected :: and a name after a file of {others}, found {known.name}. Leave "
-            "both out."
-        )
+        expected = f":: and a name after a file of {others}"
+        raise unfit(what, expected, known.name, "Leave both out.")
     if known.reader not in ("", formats.TEXT.reader) and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
@@ -268,11 +266,9 @@ def open_npz(file: File) -> Table:
         matrices = keys if len(keys) == 1 else [one for one in keys if len(shapes[one]) == 2]
         main = file.inner or next((one for one in _MAIN_KEYS if one in sizes), "")
         if (main := main or (matrices[0] if len(matrices) == 1 else "")) not in sizes:
-            raise InputError(
-                f"{what}: expected one matrix, or one named {file.inner or 'X'}, found "
-                f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. "
-                "Name one, FILE::NAME, or save it alone."
-            )
+            expected = f"one matrix, or one named {file.inner or 'X'}"
+            found = ", ".join(key[:40] for key in keys[:_SHOWN]) + ", ..." * (len(keys) > _SHOWN)
+            raise unfit(what, expected, found, "Name one, FILE::NAME, or save it alone.")
 
         def unpacked(key: str) -> Path:
             copy = file.scratch_file(f"array-{keys.index(key)}.npy", sizes[key].file_size)
@@ -305,10 +301,7 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     except in_memory.BAD_HEADER:
         shape = np.zeros(0)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise InputError(
-            f"{what}: expected a sparse matrix of rows and columns, found a shape that is none. "
-            "Get the file again."
-        )
+        raise unfit(what, "a sparse matrix of rows and columns", "a shape that is none")
     return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
@@ -327,10 +320,8 @@ def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
     try:
         matrix = scipy.sparse.load_npz(file.path)
     except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
-        raise InputError(
-            f"{what}: expected a sparse matrix saved by SciPy, found arrays that cannot be "
-            "read. Get the file again."
-        ) from error
+        expected = "a sparse matrix saved by SciPy"
+        raise unfit(what, expected, "arrays that cannot be read") from error
     table = in_memory.SparseTable(matrix, what)
     table.held, table.opening = held, (both,)
     return table
@@ -388,10 +379,8 @@ class SvmlightTable(in_memory.SparseTable):
             number = parse_decimal(value) if mark and index.isdigit() else None
             if number is None or not np.isfinite(number) or int(index) <= last:
                 text = (index + mark + value)[:80].decode("utf-8", "replace")
-                raise InputError(
-                    f"{where}: expected index:value with a finite number and ascending indices, "
-                    f"found {text!r}. Mend the line."
-                )
+                expected = "index:value with a finite number and ascending indices"
+                raise unfit(where, expected, repr(text), "Mend the line.")
             self._lowest = min(self._lowest, int(index))
             last = int(index)
             if self._holds:

@@ -17,7 +17,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
@@ -41,6 +41,7 @@ RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 TRAW = ["CHR", "SNP", "(C)M", "POS", "COUNTED", "ALT"]
 """Those of a ``.traw`` file: a variant a line, then FID_IID of each sample."""
 _FORMATS = ("bed,", "pgen,", "vcf,", "bgen,")
+_TOGETHER = "Get the three files again, as they belong together."
 _KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
@@ -125,23 +126,19 @@ class PgenTable(BedTable):
         with self._reading():
             self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
         if (found := self._reader.get_variant_ct()) != n_variants:
-            raise InputError(
-                f"{self._path}: expected the {n_variants:,} variants of {variants.name}, found "
-                f"{found:,}. Get the three files again, as they belong together."
-            )
+            expected = f"the {n_variants:,} variants of {variants.name}"
+            raise unfit(self._path, expected, f"{found:,}", _TOGETHER)
         for one in records_of(variants, _BIM):
             if b"," in one[b"ALT"]:
-                raise InputError(
-                    f"{self._path}: expected variants of two alleles, found {_by_place(one)!r:.80}"
-                    ". Leave such variants out, as with `plink2 --max-alleles 2`."
-                )
+                found = f"{_by_place(one)!r:.80}"
+                remedy = "Leave such variants out, as with `plink2 --max-alleles 2`."
+                raise unfit(self._path, "variants of two alleles", found, remedy)
         self.work_nbytes = 8 * MB + 64 * n_samples
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        remedy = "Get the three files again, as they belong together."
         how = (RuntimeError, "Pgenlib found")
-        with formats.reading(self._path, "a .pgen file", remedy, *how), self._lock:
+        with formats.reading(self._path, "a .pgen file", _TOGETHER, *how), self._lock:
             yield  # a reader does one thing at a time
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
@@ -209,10 +206,9 @@ def in_role(
 
 def _beside(path: Path, suffix: str) -> Path:
     if not (beside := path.with_suffix(suffix)).is_file():
-        raise InputError(
-            f"{path}: expected {beside.name} in the same folder, which says what its "
-            f"{'samples' if 'am' in suffix else 'variants'} are, found none. Put it there."
-        )
+        which = "samples" if "am" in suffix else "variants"
+        expected = f"{beside.name} in the same folder, which says what its {which} are"
+        raise unfit(path, expected, "none", "Put it there.")
     return beside
 
 
@@ -232,10 +228,8 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
             elif len(fields) == len(names) and is_right:
                 yield names, fields
             else:
-                raise InputError(
-                    f"{path}, line {number}: expected {len(names)} fields, found {len(fields)}, or "
-                    f"no {_text(b', '.join(sorted(needed)))} in a header. Get the file again."
-                )
+                found = f"{len(fields)}, or no {_text(b', '.join(sorted(needed)))} in a header"
+                raise unfit(f"{path}, line {number}", f"{len(names)} fields", found)
 
 
 def records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
@@ -96,7 +96,7 @@ class VariantTable(Table):
 
     def wrong(self, expected: str, found: str, remedy: str, where: str = "") -> InputError:
         """Return what says that the file is wrong."""
-        return InputError(f"{self._what}{where}: expected {expected}, found {found}. {remedy}")
+        return unfit(f"{self._what}{where}", expected, found, remedy)
 
     def _said(self, *which: int) -> Iterator[str]:
         """Yield some fields of each variant, parted by colons."""
