@@ -112,11 +112,10 @@ class CsvPanels:
         self.origin = self._stream.origin  # once all rows are read, as of a store
         names = splits.names
         if absent := [name for i, name in enumerate(names) if i not in self._found]:
-            raise InputError(
-                f"{path}: expected the {len(names)} columns that the trees use, found "
-                f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
-                "mend the header, or add them."
-            )
+            expected = f"the {len(names)} columns that the trees use"
+            found = f"{len(absent)} of them missing: {shown(absent)}"
+            remedy = "Columns are found by name; mend the header, or add them."
+            raise unfit(path, expected, found, remedy)
         if row_ids is not None and csv.ROW_ID not in self._found:
             raise unfit(path, f"a column {row_ids!r} of row ids", "none", "Check --row-ids.")
         if self._twice:
@@ -247,11 +246,10 @@ class StorePanels:
         found = store.names.find(list(splits.names))
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
-            raise InputError(
-                f"{store.place}: expected the {len(splits.names)} features that the trees use, "
-                f"found {len(absent)} of them missing: {shown(absent)}. Features are found by "
-                "name; ingest a table that has them."
-            )
+            expected = f"the {len(splits.names)} features that the trees use"
+            gone = f"{len(absent)} of them missing: {shown(absent)}"
+            remedy = "Features are found by name; ingest a table that has them."
+            raise unfit(store.place, expected, gone, remedy)
         self._stored = np.argsort(np.asarray(store.array("positions"), np.int64))[found]
         # For each column the training code of each of its categories.
         self._codes: list[Floats | None] = []

@@ -336,10 +336,9 @@ def raise_fault(
         return
     fault, line, column, text = reader.native.problem
     if fault == "ragged":
-        raise InputError(
-            f"{stream.source}, line {line}: expected {reader.n_columns} fields as in the first "
-            f"row, found {column} (separated by {name_of(stream.separator)}). Mend the line."
-        )
+        expected = f"{reader.n_columns} fields as in the first row"
+        found = f"{column} (separated by {name_of(stream.separator)})"
+        raise unfit(f"{stream.source}, line {line}", expected, found, "Mend the line.")
     name = "" if fault == "open_quote" else name_of_column(column)
     if fault == "many_categories":
         where = f"{stream.source}, line {line}: column {name}"

@@ -254,11 +254,10 @@ def _fill(
             line[row] = value
     is_text = bool(texts) and bool(np.isnan(line).all())
     if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
-        raise InputError(
-            f"{where(texts[0])}: column {name!r} (--sample-features): expected a number as in "
-            f"other lines or as --kind says, found {shown(cells[texts[0]])}. Mend the cell, or "
-            "say --kind NAME=categorical."
-        )
+        here = f"{where(texts[0])}: column {name!r} (--sample-features)"
+        expected = "a number as in other lines or as --kind says"
+        remedy = "Mend the cell, or say --kind NAME=categorical."
+        raise unfit(here, expected, shown(cells[texts[0]]), remedy)
     if np.isinf(line).any():
         row = int(np.isinf(line).argmax())
         here = f"{where(row)}: column {name!r} (--sample-features)"

@@ -193,10 +193,9 @@ class TextReading(Reading):
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
         if list(islice(header, len(TRAW))) == TRAW:
-            raise InputError(
-                f"{self.source}: expected --samples beside a .traw, a variant a line, found "
-                "none. Say --samples FILE --id IID --target NAME on the command line."
-            )
+            expected = "--samples beside a .traw, a variant a line"
+            remedy = "Say --samples FILE --id IID --target NAME on the command line."
+            raise unfit(self.source, expected, "none", remedy)
         self._is_raw = list(islice(header, len(RAW))) == RAW
         self._settle_first(inferred)
         if text.separator is None:
@@ -657,10 +656,9 @@ class TableReading(Reading):
         self.fits_float32 &= narrow
 
     def _refuse(self, row: int, column: int, found: float) -> NoReturn:
-        raise InputError(
-            f"{self.source}, row {row + 1}, column {self._header.describe(column)}: expected a "
-            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
-        )
+        where = f"{self.source}, row {row + 1}, column {self._header.describe(column)}"
+        remedy = "Mend the cell, or make it missing."
+        raise unfit(where, "a finite number (or a missing value)", found, remedy)
 
     def _tell(self, n_cells: int) -> None:
         self._work.tell("reading", 8 * n_cells, 8 * self.n_rows * self.n_features)

@@ -598,10 +598,9 @@ class RowColumns:
             low, high = block.min(initial=low), block.max(initial=high)
         if not (low < high or (self._is_more and low == high)):
             found = f"only {low:g}" if low == high else "none"
-            raise InputError(
-                f"{self._source}: expected a target of at least two different numbers, found "
-                f"{found} in column {self._column.label!r}. Name another column with --target."
-            )
+            found = f"{found} in column {self._column.label!r}"
+            remedy = "Name another column with --target."
+            raise unfit(self._source, "a target of at least two different numbers", found, remedy)
         # Some methods hold targets in single precision, some their squares.
         if max(-low, high) > 1e38 or 0 < high - low < 1e-80:
             raise InputError(
@@ -772,18 +771,16 @@ class RowColumns:
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
                 row, text = chosen[len(numbers)]
-                raise InputError(
-                    f"{self._where(row)}: column {column.label!r} ({option}): expected texts of "
-                    f"which {len(coder)} different ones fill the memory there is, found another "
-                    f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
-                )
+                where = f"{self._where(row)}: column {column.label!r} ({option})"
+                expected = f"texts of which {len(coder)} different ones fill the memory there is"
+                remedy = "Name a column of fewer, or raise --memory-mb."
+                raise unfit(where, expected, f"another ({shown(text)})", remedy)
             fresh = numbers.max(initial=-1) >= n_known
             for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
                 if number >= n_known and self._form.is_missing(text):
-                    raise InputError(
-                        f"{self._where(row)}: column {column.label!r} ({option}): expected a text, "
-                        f"found {shown(text)}, a missing value. Fill it in, or remove the row."
-                    )
+                    where = f"{self._where(row)}: column {column.label!r} ({option})"
+                    remedy = "Fill it in, or remove the row."
+                    raise unfit(where, "a text", f"{shown(text)}, a missing value", remedy)
             codes.append(numbers)
         texts = coder.texts()
         return self._by_number(codes, texts, column) if what == "strata" else (codes, texts)

@@ -246,10 +246,6 @@ class Items(Sequence[Any]):
         return (one for at in range(0, self._n, self._step) for one in self[at : at + self._step])
 
 
-FINDING_REPEATED, REPEATED = 32, 8
-"""Bytes of memory a name takes while those that repeat are found, and after it at most."""
-
-
 def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, Uints]:
     """Return how many texts there are, and hashes of those that repeat or are one of ``others``.
 
@@ -260,6 +256,12 @@ def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, Uints]:
     is_found = np.isin(hashes, np.array([hash_text(one) for one in others], np.uint64))
     is_found[1:] |= hashes[1:] == hashes[:-1]
     return len(hashes), np.unique(hashes[is_found])
+
+
+def finding_leases(n: int, *others: Lease) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
+    """Return what opening variants of so many ids takes besides, and what is held: which repeat."""
+    opening = Lease("variant ids compared", 32 * n)
+    return (*others, opening), (*others, Lease("which variant ids repeat", 8 * n))
 
 
 def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable[str]]) -> Names:

@@ -40,7 +40,6 @@ from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, pla
 
 GROUP = "srs_ooc.formats"
 Opener = Callable[[Path, IngestOptions], Table]
-Outside = Callable[[Path, Path, int], Any]
 Known = tuple[Format, str, str]
 
 
@@ -151,7 +150,7 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
     if (ending := file.suffix.removeprefix(".")) not in outside:
         known.check(what, packing)
         return None
-    opens: Outside = part_at(outside[ending], f"files named .{ending}")
+    opens: Callable[[Path, Path, int], Any] = part_at(outside[ending], f"files named .{ending}")
 
     def opened(scratch: Path, options: IngestOptions) -> Table:
         return in_memory.open_object(opens(file, scratch, int(options.memory_mb * MB)))
@@ -203,13 +202,10 @@ class NpyTable(Table):
     def __init__(self, file: File, unpacked: Path | None = None) -> None:
         path, what = unpacked or file.path, str(file)
         shape, self._dtype, is_fortran, self._offset = in_memory.read_header(path, what)
-        in_memory.check_shape(shape, what)
-        in_memory.check_dtype(self._dtype, what)
+        in_memory.settle_matrix(self, shape, self._dtype, what)
         # Of one row or column both orders are the same.
         self.by_rows = not is_fortran or shape[0] == 1
-        self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = in_memory.is_narrow(self._dtype)
         self.cell_nbytes = 4 if self.narrow else 8
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
@@ -391,14 +387,10 @@ class SvmlightTable(in_memory.SparseTable):
         if self._holds:
             self._ends.append(len(self._indices))
             self.annotations["label"].append(fields[0].decode("utf-8", "replace"))
-            if self._n_rows % _CHECK_ROWS == 1:
-                self._check_room()
-
-    def _check_room(self) -> None:
-        """Only count from here on where the cap does not hold what was read."""
-        if not self._memory((self._n_rows, self._highest + 1)).fits:
-            self._holds, self.annotations = False, {"label": []}
-            self._indices, self._values, self._ends = array("q"), array("d"), array("q")
+            is_due, shape = self._n_rows % _CHECK_ROWS == 1, (self._n_rows, self._highest + 1)
+            if is_due and not self._memory(shape).fits:  # only count from here on
+                self._holds, self.annotations = False, {"label": []}
+                self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
         n_cells, labels = self._n_cells, 80 * self._n_rows

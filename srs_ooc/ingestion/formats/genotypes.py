@@ -67,7 +67,11 @@ class BedTable(Table):
     def __init__(self, file: File) -> None:
         self._file, self._path = file, file.path
         variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
-        self.annotations, self._variants = _annotations(samples), variants
+        columns = dict[str, list[str]]()
+        for one in records_of(samples, _FAM):
+            for name, cell in one.items():
+                columns.setdefault(_text(name), []).append(_text(cell))
+        self.annotations, self._variants = annotations_of(columns), variants
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
@@ -81,9 +85,7 @@ class BedTable(Table):
             for at, name in enumerate(VARIANT)
         }
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
-        compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
-        self.opening = (of_rows, compared)
-        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
+        self.opening, self.held = formats.finding_leases(n_variants, of_rows)
 
     def feature_cells(self) -> Iterator[list[str]]:
         """Yield what is said of each variant, in the order of a ``.bim``; 0 where nothing is."""
@@ -245,15 +247,6 @@ def _by_place(one: dict[bytes, bytes]) -> str:
     """Return the name of a variant whose id repeats, or is missing."""
     first = one[b"CHROM"] if one[b"ID"] == b"." else one[b"ID"]
     return _text(b":".join((first, one[b"POS"], one[b"REF"], one[b"ALT"])))
-
-
-def _annotations(path: Path) -> dict[str, list[str | None]]:
-    """Return what a ``.fam`` or ``.psam`` file says of samples."""
-    columns: dict[str, list[str]] = {}
-    for one in records_of(path, _FAM):
-        for name, cell in one.items():
-            columns.setdefault(_text(name), []).append(_text(cell))
-    return annotations_of(columns)
 
 
 def annotations_of(columns: Mapping[str, list[str]]) -> dict[str, list[str | None]]:

@@ -411,7 +411,7 @@ def describe(table: Table, rows: _Known, columns: _Known) -> None:
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
     table.default_ids = rows[1] if rows[1] in table.annotations else None
     if (names := columns[0].get(str(columns[1]))) is not None and len(names) == n_columns:
-        is_distinct = not len(repeated(map(str, names))[1])
+        is_distinct = _differ(names)
         table.names = names if is_distinct else Names(n_columns, lambda: Names.numbered(names))
         of_names = Lease("which names repeat", (24 if is_distinct else Names.NUMBERED) * n_columns)
         table.held = (*(table.held or ()), of_names)

@@ -483,19 +483,29 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
         raise unfit(what, expected, f"the shape {shape}", "Give rows x columns.")
 
 
+def settle_matrix(table: Table, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Have a table take shape and dtype; refuse what is no matrix of numbers.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_shape` and :func:`check_dtype`.
+    """
+    check_shape(shape, what)
+    check_dtype(dtype, what)
+    table.shape, table.narrow = (int(shape[0]), int(shape[1])), is_narrow(dtype)
+
+
 class ArrayTable(Table):
     """A matrix (n_rows, n_columns) in memory, read by columns; masked cells are missing."""
 
     format = "numpy"
 
     def __init__(self, array: NDArray[Any], what: str) -> None:
-        check_shape(array.shape, what)
-        check_dtype(array.dtype, what)
-        self.narrow = is_narrow(array.dtype)
+        settle_matrix(self, array.shape, array.dtype, what)
         is_masked = isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask
         self._array: Any = array if is_masked else np.asarray(array)  # of others, the plain array
         self._what = what
-        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
@@ -519,9 +529,7 @@ class SparseTable(Table):
     work_nbytes = 4 * MB  # two threads make columns dense at once
 
     def __init__(self, matrix: Any, what: str) -> None:
-        check_shape(matrix.shape, what)
-        check_dtype(matrix.dtype, what)
-        self.narrow = is_narrow(matrix.dtype)
+        settle_matrix(self, matrix.shape, matrix.dtype, what)
         if matrix.format in ("lil", "dok"):
             matrix = matrix.tocsr()
         wrong = ""  # indices outside the shape, which SciPy would follow wherever they point
@@ -540,7 +548,6 @@ class SparseTable(Table):
         is_plain = getattr(matrix, "has_canonical_format", True)
         self._columns, self._what = matrix.tocsc(copy=not is_plain), what
         self._columns.sum_duplicates()  # a column takes no more memory than its cells
-        self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""

@@ -78,8 +78,7 @@ class VariantTable(Table):
         }
         n_bytes = (250 if len(self.annotations) == 1 else 1000) * n_samples
         of_rows = Lease(f"{library} and the samples", 16 * MB + n_bytes)
-        self.opening = of_rows, Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
-        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
+        self.opening, self.held = formats.finding_leases(n_variants, of_rows)
         self.work_nbytes = 4 * MB + 250 * n_samples
         n_bytes = n_samples * n_variants * self.dtype.itemsize
         self._copy, self._is_copied = file.scratch_file("genotypes", n_bytes), False

@@ -358,8 +358,7 @@ class VcfZarrTable(ZarrTable):
         self.names: Collection[str] = formats.distinct_names(
             lambda: ids.items() if ids else repeat(".", n), lambda: _by_place(known, n, self._what)
         )
-        self.opening = (Lease("variant ids compared", formats.FINDING_REPEATED * self.shape[1]),)
-        self.held = (Lease("which variant ids repeat", formats.REPEATED * self.shape[1]),)
+        self.opening, self.held = formats.finding_leases(n)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells[features, rows]
