@@ -36,6 +36,13 @@ class StoppedError(SrsOocError):
     """The work was asked to stop before it was done; who asked catches it."""
 
 
+def unfit(
+    what: object, expected: object, found: object, remedy: str = "Get the file again."
+) -> InputError:
+    """Return the error of a source that is not as it should be."""
+    return InputError(f"{what}: expected {expected}, found {found}. {remedy}")
+
+
 def no_features(*said: tuple[str, str]) -> InputError:
     """Return the error of columns that can be no features: what was found, and what to do."""
     error = InputError("\n".join(map(" ".join, said)))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Floats, Integers
-from srs_ooc.base.errors import InputError, StoreError
+from srs_ooc.base.errors import InputError, StoreError, unfit
 from srs_ooc.ingestion import csv
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
@@ -112,20 +112,15 @@ class CsvPanels:
         self.origin = self._stream.origin  # once all rows are read, as of a store
         names = splits.names
         if absent := [name for i, name in enumerate(names) if i not in self._found]:
-            raise InputError(
-                f"{path}: expected the {len(names)} columns that the trees use, found "
-                f"{len(absent)} of them missing: {shown(absent)}. Columns are found by name; "
-                "mend the header, or add them."
-            )
+            expected = f"the {len(names)} columns that the trees use"
+            found = f"{len(absent)} of them missing: {shown(absent)}"
+            remedy = "Columns are found by name; mend the header, or add them."
+            raise unfit(path, expected, found, remedy)
         if row_ids is not None and csv.ROW_ID not in self._found:
-            raise InputError(
-                f"{path}: expected a column {row_ids!r} of row ids, found none. Check --row-ids."
-            )
+            raise unfit(path, f"a column {row_ids!r} of row ids", "none", "Check --row-ids.")
         if self._twice:
-            raise InputError(
-                f"{path}: expected each column once, found twice: {shown(self._twice)}. "
-                "Rename or remove one."
-            )
+            found = f"twice: {shown(self._twice)}"
+            raise unfit(path, "each column once", found, "Rename or remove one.")
         categorical = any(known is not None for known in splits.facts["categories"])
         texts = 2 * CATEGORY_NBYTES if categorical else 0
         self.fixed_nbytes = 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
@@ -207,10 +202,8 @@ class CsvPanels:
 
         if reader.native.problem is not None and reader.native.problem[0] == "not_a_number":
             _, line, column, text = reader.native.problem
-            raise InputError(
-                f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
-                f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
-            )
+            where = f"{self._path}, line {line}: column {name_of(column)}, which the trees use"
+            raise unfit(where, "a number", repr(text.decode("utf-8", "replace")), "Mend the cell.")
         csv.raise_fault(self._stream, reader, name_of)
 
 
@@ -253,11 +246,10 @@ class StorePanels:
         found = store.names.find(list(splits.names))
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
-            raise InputError(
-                f"{store.place}: expected the {len(splits.names)} features that the trees use, "
-                f"found {len(absent)} of them missing: {shown(absent)}. Features are found by "
-                "name; ingest a table that has them."
-            )
+            expected = f"the {len(splits.names)} features that the trees use"
+            gone = f"{len(absent)} of them missing: {shown(absent)}"
+            remedy = "Features are found by name; ingest a table that has them."
+            raise unfit(store.place, expected, gone, remedy)
         self._stored = np.argsort(np.asarray(store.array("positions"), np.int64))[found]
         # For each column the training code of each of its categories.
         self._codes: list[Floats | None] = []
@@ -266,10 +258,8 @@ class StorePanels:
             there = own.of(stored)
             if (there is None) != (known is None):
                 kinds = ("numbers", "categories") if there is None else ("categories", "numbers")
-                raise InputError(
-                    f"{store.place}: expected {kinds[1]} in feature {name!r}, as in training, "
-                    f"found {kinds[0]}. Ingest the table with --kind."
-                )
+                expected = f"{kinds[1]} in feature {name!r}, as in training"
+                raise unfit(store.place, expected, kinds[0], "Ingest the table with --kind.")
             self._codes.append(None if there is None else translation(there, known))
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
@@ -380,10 +370,8 @@ class MemoryPanels:
         for name, position, known in zip(names, self._positions, self._categories, strict=True):
             if (is_text is not None and bool(is_text[position])) != (known is not None):
                 kinds = ("numbers", "categories") if known is None else ("categories", "numbers")
-                raise InputError(
-                    f"column {name!r}: expected {kinds[0]}, as in training, found {kinds[1]}. "
-                    "Convert the column."
-                )
+                expected = f"{kinds[0]}, as in training"
+                raise unfit(f"column {name!r}", expected, kinds[1], "Convert the column.")
         values = np.ascontiguousarray(opened.read(self._positions, pool), np.float64)
         texts = [text.decode("utf-8", "replace") for text in pool.texts()]
         for column, known in zip(values, self._categories, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Floats, Indices, Ints
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
-from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.files import check_free, explained, published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
@@ -543,10 +543,9 @@ class Model:
         else:
             is_frame, shape = frame_library(data), getattr(data, "shape", None)
             if not (is_frame and by_name) and (shape is None or shape[1:] != (self.n_features,)):
-                raise InputError(
-                    f"data: expected rows of all {self.n_features} columns of training, found "
-                    f"{shape or type(data).__name__}. Give those, or a frame, which has names."
-                )
+                expected = f"rows of all {self.n_features} columns of training"
+                remedy = "Give those, or a frame, which has names."
+                raise unfit("data", expected, shape or type(data).__name__, remedy)
             positions = self._named(data) if by_name and is_frame else self.positions
             panels = MemoryPanels(data, self.splits, positions)
         n_rows, check_room = kept_panel_rows(panels, self.splits, self.trees, cap_nbytes)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.files import published_folder
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
@@ -319,10 +319,9 @@ class JoinedRows(Table):
         known, store = self._categories[which], self._stores[which]
         if (texts := known.of(feature)) is None and not np.isnan(codes).all():
             name = store.names[int(store.array("positions")[feature])]
-            raise InputError(
-                f"feature {name!r}: expected categories, or numbers, in both tables, found numbers "
-                f"in one of them. Mend the column, or name its texts with --missing."
-            )
+            expected, found = "categories, or numbers, in both tables", "numbers in one of them"
+            remedy = "Mend the column, or name its texts with --missing."
+            raise unfit(f"feature {name!r}", expected, found, remedy)
         if (wrong := known.wrong_code(feature, codes)) is not None:
             raise damaged(store.place, wrong[1])
         numbers = pool.code(*joined([text.encode() for text in texts or ()]))

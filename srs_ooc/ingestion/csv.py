@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Bytes, Floats, Ints, Ints32, Uints
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts, bounded
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
 from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
@@ -331,10 +331,9 @@ def raise_fault(stream: "CsvStream", reader: TableReader, describe: Callable[[in
         return
     fault, line, column, text = reader.native.problem
     if fault == "ragged":
-        raise InputError(
-            f"{stream.source}, line {line}: expected {reader.n_columns} fields as in the first "
-            f"row, found {column} (separated by {name_of(stream.separator)}). Mend the line."
-        )
+        expected = f"{reader.n_columns} fields as in the first row"
+        found = f"{column} (separated by {name_of(stream.separator)})"
+        raise unfit(f"{stream.source}, line {line}", expected, found, "Mend the line.")
     name = "" if fault == "open_quote" else describe(column)
     if fault == "many_categories":
         where = f"{stream.source}, line {line}: column {name}"
@@ -522,10 +521,8 @@ def check_utf8(texts: Texts, what: str) -> None:
     try:
         texts.blob.decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{what}: expected UTF-8 text, found the bytes "
-            f"{texts.blob[error.start : error.start + 8]!r}. {TO_UTF8}"
-        ) from None
+        found = texts.blob[error.start : error.start + 8]
+        raise unfit(what, "UTF-8 text", f"the bytes {found!r}", TO_UTF8) from None
 
 
 def fed(

@@ -19,7 +19,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Ints32
 from srs_ooc.base.budget import Lease, total_nbytes
-from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
@@ -222,10 +222,9 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
     row_names = text_tables.has_row_names(source, form)
     stream = text_tables.CsvStream(source, form, sample_ids.append, row_names=row_names)
     if len(sample_ids) <= n_before(sample_ids):
-        raise InputError(
-            f"{source}: expected a header of a first field and sample ids, found "
-            f"{len(sample_ids)} field. Name the separator with --separator."
-        )
+        expected = "a header of a first field and sample ids"
+        remedy = "Name the separator with --separator."
+        raise unfit(source, expected, f"{len(sample_ids)} field", remedy)
     return stream
 
 
@@ -248,17 +247,14 @@ def _fill(
             line[row] = value
     is_text = bool(texts) and bool(np.isnan(line).all())
     if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
-        raise InputError(
-            f"{where(texts[0])}: column {name!r} (--sample-features): expected a number as in "
-            f"other lines or as --kind says, found {shown(cells[texts[0]])}. Mend the cell, or "
-            "say --kind NAME=categorical."
-        )
+        here = f"{where(texts[0])}: column {name!r} (--sample-features)"
+        expected = "a number as in other lines or as --kind says"
+        remedy = "Mend the cell, or say --kind NAME=categorical."
+        raise unfit(here, expected, shown(cells[texts[0]]), remedy)
     if np.isinf(line).any():
         row = int(np.isinf(line).argmax())
-        raise InputError(
-            f"{where(row)}: column {name!r} (--sample-features): expected a finite number, "
-            f"found {shown(cells[row])}. Mend the cell."
-        )
+        here = f"{where(row)}: column {name!r} (--sample-features)"
+        raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
     if is_text:
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
@@ -409,10 +405,9 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
         family = next((header.index(one) for one in ("FID", "#FID") if one in header), None)
         for line, row in rows:
             if len(row) != len(header):
-                raise InputError(
-                    f"{options.samples[table]}, line {line}: expected {len(header)} fields as in "
-                    f"the header, found {len(row)}. Mend the line."
-                )
+                here = f"{options.samples[table]}, line {line}"
+                expected = f"{len(header)} fields as in the header"
+                raise unfit(here, expected, len(row), "Mend the line.")
             cells = (row[of].strip(" \t") if one == table else None for one, of in taken)
             fid = "" if family is None else row[family].strip(" \t")
             yield table, line, fid if id_name in _IID else None, row[at].strip(" \t"), *cells
@@ -427,10 +422,9 @@ def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
         for piece in chain(reader.pieces(), [b""]):
             *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > LONGEST_LINE:
-                raise InputError(
-                    f"{source}: expected lines of at most {describe_nbytes(LONGEST_LINE)}, "
-                    "found a longer one. Give a text table with a line for each sample."
-                )
+                expected = f"lines of at most {describe_nbytes(LONGEST_LINE)}"
+                remedy = "Give a text table with a line for each sample."
+                raise unfit(source, expected, "a longer one", remedy)
             for line in lines:
                 yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:

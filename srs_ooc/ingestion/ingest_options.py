@@ -13,7 +13,7 @@ import numpy as np
 from srs_ooc.base import options as checks
 from srs_ooc.base.arrays import Bytes, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.budget import Lease, n_cores
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.options import entries_of, names_in, unexpected
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB
@@ -142,10 +142,8 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
             if cells and not (is_first and cells == ["name", "kind"]):
                 where = f"{file}, line {rows.line_num}"
                 if len(row) != 2:
-                    raise InputError(
-                        f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
-                        "for example chromosome,categorical."
-                    )
+                    found, remedy = repr(",".join(row)), "Write for example chromosome,categorical."
+                    raise unfit(where, "a name and a kind", found, remedy)
                 _check_kind(cells[1], where)
                 yield row[0], cells[1]
             is_first = is_first and not row

@@ -17,7 +17,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Bytes, Indices, Integers, Reals
 from srs_ooc.base.budget import Lease, total_nbytes
-from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.errors import BudgetError, InputError, unfit
 from srs_ooc.base.text import counted
 from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
@@ -193,10 +193,9 @@ class TextReading(Reading):
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
         if list(islice(header, len(TRAW))) == TRAW:
-            raise InputError(
-                f"{self.source}: expected --samples beside a .traw, a variant a line, found "
-                "none. Say --samples FILE --id IID --target NAME on the command line."
-            )
+            expected = "--samples beside a .traw, a variant a line"
+            remedy = "Say --samples FILE --id IID --target NAME on the command line."
+            raise unfit(self.source, expected, "none", remedy)
         self._is_raw = list(islice(header, len(RAW))) == RAW
         self._settle_first(inferred)
         if text.separator is None:
@@ -536,10 +535,8 @@ class TableReading(Reading):
                 in_memory.check_index(self._table.index, given, label)
                 in_memory.spool_items(spool, in_memory.item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
-                    raise InputError(
-                        f"{label}: expected {self.n_rows} items, one for each row, found "
-                        f"{len(spool)}. Give as many as rows."
-                    )
+                    expected = f"{self.n_rows} items, one for each row"
+                    raise unfit(label, expected, len(spool), "Give as many as rows.")
 
     def _in_row(self, column: int, row: int) -> str:
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
@@ -649,10 +646,9 @@ class TableReading(Reading):
         self.fits_float32 &= narrow
 
     def _refuse(self, row: int, column: int, found: float) -> NoReturn:
-        raise InputError(
-            f"{self.source}, row {row + 1}, column {self._header.describe(column)}: expected a "
-            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
-        )
+        where = f"{self.source}, row {row + 1}, column {self._header.describe(column)}"
+        remedy = "Mend the cell, or make it missing."
+        raise unfit(where, "a finite number (or a missing value)", found, remedy)
 
     def _tell(self, n_cells: int) -> None:
         self._work.tell("reading", 8 * n_cells, 8 * self.n_rows * self.n_features)
@@ -666,10 +662,8 @@ class TableReading(Reading):
             values = self._table.read(np.array([column]), pool)[0]
             row = int((~np.isnan(values)).argmax())
             text = "no text" if np.isnan(values[row]) else shown(pool.texts()[int(values[row])])
-            raise InputError(
-                f"{self._locate(column, row)}: expected a number, as --kind says, found {text}. "
-                "Mend the column, or leave --kind out."
-            )
+            where, remedy = self._locate(column, row), "Mend the column, or leave --kind out."
+            raise unfit(where, "a number, as --kind says", text, remedy)
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),

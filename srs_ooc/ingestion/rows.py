@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Floats, Ints32, Uints
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, scratch
@@ -193,10 +193,8 @@ def combined_codes(parts: list[Codes], out: Path, what: str) -> Codes:
         ends = size * np.arange(1, len(rows) + 1, dtype=np.uint64)
         codes.append(numbers := coder.code(rows.tobytes(), ends))
         if len(coder) > MOST_TUPLES or len(numbers) < len(rows):
-            raise InputError(
-                f"{what}: expected columns that combine to at most {MOST_TUPLES} different tuples, "
-                f"found more. Name fewer columns."
-            )
+            expected = f"columns that combine to at most {MOST_TUPLES} different tuples"
+            raise unfit(what, expected, "more", "Name fewer columns.")
     return codes
 
 
@@ -291,10 +289,8 @@ def check_counts(
         elif words := words_for_missing(rare) or nines:
             remedy = f"Perhaps {said_of_missing(words, known)}. {keep}"
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
-        raise InputError(
-            f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {remedy}"
-        )
+        expected = f"classes of {counted(least, 'row')} or more"
+        raise unfit(where, expected, f"that {classes} fewer: {_named(rare)}", remedy)
 
 
 def said_of_missing(
@@ -532,10 +528,9 @@ class RowColumns:
         texts = [self._decoded(labels[i], self._column) for i in present.tolist()]
         if len(texts) < 2 - self._is_more:
             found = f"only {texts[0]!r}" if texts else "none"
-            raise InputError(
-                f"{self._source}: expected a target of at least two classes, found {found} in "
-                f"column {self._column.label!r}. Name another with --target, or say --no-target."
-            )
+            found = f"{found} in column {self._column.label!r}"
+            remedy = "Name another with --target, or say --no-target."
+            raise unfit(self._source, "a target of at least two classes", found, remedy)
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
         check_counts(where, n_rows, self._options.min_class_rows, self._form.missing)
@@ -560,16 +555,12 @@ class RowColumns:
     def _decoded(self, label: bytes, column: TextSpool, most: int = _LONGEST_LABEL) -> str:
         where = f"{self._source}, column {column.label!r}"
         if len(label) > most:
-            raise InputError(
-                f"{where}: expected labels of at most {most} bytes, found a longer one. "
-                "Name a column of labels."
-            )
+            expected = f"labels of at most {most} bytes"
+            raise unfit(where, expected, "a longer one", "Name a column of labels.")
         try:
             return label.decode()
         except UnicodeDecodeError:
-            raise InputError(
-                f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
-            ) from None
+            raise unfit(where, "labels as UTF-8 text", repr(label[:80]), TO_UTF8) from None
 
     def _settle_numbers(self) -> None:
         expected, remedy = "a number, the task being regression", "say --task classification."
@@ -592,10 +583,9 @@ class RowColumns:
             low, high = block.min(initial=low), block.max(initial=high)
         if not (low < high or (self._is_more and low == high)):
             found = f"only {low:g}" if low == high else "none"
-            raise InputError(
-                f"{self._source}: expected a target of at least two different numbers, found "
-                f"{found} in column {self._column.label!r}. Name another column with --target."
-            )
+            found = f"{found} in column {self._column.label!r}"
+            remedy = "Name another column with --target."
+            raise unfit(self._source, "a target of at least two different numbers", found, remedy)
         # Some methods hold targets in single precision, some their squares.
         if max(-low, high) > 1e38 or 0 < high - low < 1e-80:
             raise InputError(
@@ -649,10 +639,8 @@ class RowColumns:
     def _error(
         self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
     ) -> InputError:
-        return InputError(
-            f"{self._where(row)}: column {(column or self._column).label!r}: expected {expected}, "
-            f"found {found}. {remedy}"
-        )
+        where = f"{self._where(row)}: column {(column or self._column).label!r}"
+        return unfit(where, expected, found, remedy)
 
     def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
@@ -765,18 +753,16 @@ class RowColumns:
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
                 row, text = chosen[len(numbers)]
-                raise InputError(
-                    f"{self._where(row)}: column {column.label!r} ({option}): expected texts of "
-                    f"which {len(coder)} different ones fill the memory there is, found another "
-                    f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
-                )
+                where = f"{self._where(row)}: column {column.label!r} ({option})"
+                expected = f"texts of which {len(coder)} different ones fill the memory there is"
+                remedy = "Name a column of fewer, or raise --memory-mb."
+                raise unfit(where, expected, f"another ({shown(text)})", remedy)
             fresh = numbers.max(initial=-1) >= n_known
             for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
                 if number >= n_known and self._form.is_missing(text):
-                    raise InputError(
-                        f"{self._where(row)}: column {column.label!r} ({option}): expected a text, "
-                        f"found {shown(text)}, a missing value. Fill it in, or remove the row."
-                    )
+                    where = f"{self._where(row)}: column {column.label!r} ({option})"
+                    remedy = "Fill it in, or remove the row."
+                    raise unfit(where, "a text", f"{shown(text)}, a missing value", remedy)
             codes.append(numbers)
         texts = coder.texts()
         return self._by_number(codes, texts, column) if what == "strata" else (codes, texts)
@@ -788,10 +774,9 @@ class RowColumns:
             for i, (row, text) in enumerate(chosen):
                 value = None if self._form.is_missing(text) else self._form.number(text)
                 if value is None or not 0 < value < math.inf:
-                    raise InputError(
-                        f"{self._where(row)}: column {column.label!r} (--weights): expected a "
-                        f"positive finite number, found {shown(text)}. Mend it, or remove the row."
-                    )
+                    where = f"{self._where(row)}: column {column.label!r} (--weights)"
+                    remedy = "Mend it, or remove the row."
+                    raise unfit(where, "a positive finite number", shown(text), remedy)
                 block[i] = value
             weights.append(block)
         return weights

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from srs_ooc.base import budget
 from srs_ooc.base.arrays import Indices, Ints, Ints32, Reals
 from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nbytes
-from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError, unfit
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
@@ -660,10 +660,9 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
             is_same = one.checksums[file] == other.checksums[file]
             is_same &= what != "covariates" or one.levels == other.levels
             if not is_same or (what == "target" and one.classes != other.classes):
-                raise InputError(
-                    f"{table}: expected the {what.replace('_', ' ')} of {tables[0]}, found others. "
-                    "All pieces have the same rows in the same order: sort them alike."
-                )
+                expected = f"the {what.replace('_', ' ')} of {tables[0]}"
+                remedy = "All pieces have the same rows in the same order: sort them alike."
+                raise unfit(table, expected, "others", remedy)
 
 
 def source_of(name: str, stores: list[Store], **said: Any) -> dict[str, Any]:

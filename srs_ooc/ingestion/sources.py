@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Bytes
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.arff import Arff
 from srs_ooc.ingestion.formats import FORMATS, PACKED, TEXT
@@ -329,9 +329,7 @@ class PieceReader:
         except FileNotFoundError:
             raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
-            raise InputError(
-                f"{source}: expected a text table, found a folder. Name the file in it."
-            ) from None
+            raise unfit(source, "a text table", "a folder", "Name the file in it.") from None
         except OSError as error:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
@@ -368,10 +366,8 @@ class PieceReader:
                 yield rest[left:]
             left, mark, end = max(0, left - len(rest)), b"", (end + rest)[-_LONGEST_END:]
         if self.source.end not in end:
-            raise InputError(
-                f"{self.source}: expected {self.source.end.decode()} at its end, found the end of "
-                "the file before. Get the file again."
-            )
+            expected = f"{self.source.end.decode()} at its end"
+            raise unfit(self.source, expected, "the end of the file before")
 
     def _raw(self) -> Iterator[bytes]:
         try:
@@ -392,10 +388,8 @@ class PieceReader:
         except InputError:
             raise
         except Exception as error:  # each decoder has an error of its own
-            raise InputError(
-                f"{self.source}: expected {PACKED[kind]}-compressed text, found damage after "
-                f"{self.n_read} bytes ({error}). Get the file again."
-            ) from error
+            found = f"damage after {self.n_read} bytes ({error})"
+            raise unfit(self.source, f"{PACKED[kind]}-compressed text", found) from error
 
     def _note_unused(self, n_unused: int) -> None:
         self.n_used = self.n_read - n_unused

@@ -16,7 +16,7 @@ from typing import Any
 
 from srs_ooc.base.arrays import Bytes
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, counted, describe_nbytes
@@ -162,10 +162,9 @@ def _with_samples(
             "file's own, features too. Leave the option out."
         )
     if (ids_name := own or table.default_ids) is None:
-        raise InputError(
-            f"{path}: expected row ids, by which --samples is joined, found a format or file with "
-            "none. Put the rows of the sample table in order, and name it with --target-file."
-        )
+        expected = "row ids, by which --samples is joined"
+        remedy = "Put the rows of the sample table in order, and name it with --target-file."
+        raise unfit(path, expected, "a format or file with none", remedy)
     in_table = feature_rows.sample_columns(options)
     in_file = [name for name in known if name not in in_table]
     if names:  # a column of it, which is no feature then, nor are those of the sample table
@@ -371,10 +370,9 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     shape = Shape(kept.n_rows, roles.n_features)
     if options.aggregate is not None and kinds.is_text.any():
         feature = int(roles.stored_columns()[kinds.is_text.argmax()])
-        raise InputError(
-            f"{reading.source}, column {header.describe(feature)}: expected numbers to aggregate, "
-            "found texts. Leave it out with --ignore, or keep it as one of --covariates."
-        )
+        where = f"{reading.source}, column {header.describe(feature)}"
+        remedy = "Leave it out with --ignore, or keep it as one of --covariates."
+        raise unfit(where, "numbers to aggregate", "texts", remedy)
     lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
     form = replace(form, values_codec=reading.values_codec)

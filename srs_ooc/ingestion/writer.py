@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Reals, Uints32
-from srs_ooc.base.errors import InputError, no_features
+from srs_ooc.base.errors import InputError, no_features, unfit
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import is_date, read_ahead
@@ -150,7 +150,7 @@ class CategoryCoder:
         if len(self._not_utf8) and len(wrong := np.argwhere(np.isin(ranks, self._not_utf8))):
             line, row = wrong[0].tolist()
             where, text = self._kinds.cell(start + int(rows[line]), row, float(ranks[line, row]))
-            raise InputError(f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}")
+            raise unfit(where, "a category as UTF-8 text", text, TO_UTF8)
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
@@ -296,10 +296,8 @@ class ColumnsWriter:
                 continue
             row = int(wrong.argmax())
             where, text = self._given.cell(start + feature, row, float(line[row]))
-            raise InputError(
-                f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
-                f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
-            )
+            expected = f"{ACCEPTED[kind]}, or a missing value, as --kind NAME={NAMES[kind]} says"
+            raise unfit(where, expected, text, "Mend the cell, or leave --kind out.")
         return start, stop, codes, facts
 
     def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
@@ -419,10 +417,8 @@ class BedWriter(ColumnsWriter):
         if (wrong := _native.pack_genotypes(values, lines.reshape(-1))) >= 0:
             feature, row = divmod(wrong, values.shape[1])
             where, text = self._given.cell(start + feature, row, float(values[feature, row]))
-            raise InputError(
-                f"{where}: expected 0, 1, 2 or a missing value, as --code-dtype 2bit says, found "
-                f"{text}. Leave it out: uint8 holds other values."
-            )
+            expected = "0, 1, 2 or a missing value, as --code-dtype 2bit says"
+            raise unfit(where, expected, text, "Leave it out: uint8 holds other values.")
         return lines
 
     def sync(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Uints32
-from srs_ooc.base.errors import InputError, RunError
+from srs_ooc.base.errors import RunError, unfit
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.ensemble import compaction
@@ -113,10 +113,8 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             "srs-ooc resume."
         )
     if other.fingerprint == report.store.fingerprint:
-        raise InputError(
-            f"{other.path}: expected a store of other rows, found the run's own, whose rows chose "
-            "the features. Ingest a second cohort."
-        )
+        own = "the run's own, whose rows chose the features"
+        raise unfit(other.path, "a store of other rows", own, "Ingest a second cohort.")
     check_target(report.store, other)
     chosen = verdict.selected().tolist()
     every = sorted({feature for one in chosen for feature in _together(verdict, one)})
@@ -124,10 +122,9 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     places = _places_of(other, names.values())
     n_there = sum(all(names[f] in places for f in _together(verdict, one)) for one in chosen)
     if chosen and not n_there:
-        raise InputError(
-            f"{other.path}: expected features by the names of {report.name}, such as "
-            f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
-        )
+        expected = f"features by the names of {report.name}, such as {names[chosen[0]]!r}"
+        none = f"none of its {len(chosen)} selected ones"
+        raise unfit(other.path, expected, none, "Name them alike.")
     there, found = _There.of(other), list[AssessedRecord]()
     of_pairs = pairs_of(report.reading, report.task, report.store, only_selected=True)
     pairs = {p.record.name: p.record for p in of_pairs if p.record.within is None}
@@ -163,11 +160,9 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
     wanted, there = list(dict.fromkeys(names)), _There.of(other)
     places = _places_of(other, wanted)
     if not places:
-        raise InputError(
-            f"{other.path}: expected features by the names that were given, such as "
-            f"{', '.join(map(repr, wanted[:3]))}, found none of the {len(wanted)}. Name them "
-            "alike, one a line."
-        )
+        such, none = ", ".join(map(repr, wanted[:3])), f"none of the {len(wanted)}"
+        expected = f"features by the names that were given, such as {such}"
+        raise unfit(other.path, expected, none, "Name them alike, one a line.")
     found = {name: AssessedRecord(name, False, "", "", None, None, None) for name in wanted}
     stored, step = sorted(places.values()), max(1, _HELD_CELLS // other.n_rows)
     at = {place: name for name, place in places.items()}
@@ -288,10 +283,9 @@ def check_target(here: Store, other: Store) -> None:
     ]
     if kinds[0] != kinds[1]:
         said = [", ".join(m.classes) or m.task for m in (ours, theirs)]
-        raise InputError(
-            f"{other.path}: expected a target as the run's ({said[0]}), found {said[1]}. Ingest it "
-            "with the same --target and --task, classes named alike."
-        )
+        expected = f"a target as the run's ({said[0]})"
+        remedy = "Ingest it with the same --target and --task, classes named alike."
+        raise unfit(other.path, expected, said[1], remedy)
 
 
 def _together(verdict: Verdict, feature: int) -> list[int]:

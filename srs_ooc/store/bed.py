@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bytes, Floats32, Integers, Ints32, Uints32
-from srs_ooc.base.errors import InputError, StoreError
+from srs_ooc.base.errors import InputError, StoreError, unfit
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import read_array
 from srs_ooc.store.manifest import Manifest, cannot_read, damaged
@@ -73,10 +73,9 @@ class BedFile:
             head, size = file.read(HEAD_NBYTES), os.fstat(file.fileno()).st_size
         if not head.startswith(MAGIC) or len(head) < HEAD_NBYTES or head[2] != _BY_VARIANT:
             found = "samples one after another" if head[2:] == b"\0" else f"{head.hex(' ')}"
-            raise InputError(
-                f"{self.path}: expected a .bed file with variants one after another (6c 1b 01), "
-                f"found {found}. Make one with `plink --bfile NAME --make-bed --out NEW`."
-            )
+            expected = "a .bed file with variants one after another (6c 1b 01)"
+            remedy = "Make one with `plink --bfile NAME --make-bed --out NEW`."
+            raise unfit(self.path, expected, found, remedy)
         if size != self.nbytes:
             raise InputError(
                 f"{self.path}: expected {self.nbytes:,} bytes for the {self.n_variants:,} variants "
@@ -105,10 +104,9 @@ class BedFile:
             try:
                 yield np.array([file.fileno()], np.int32)
             except RuntimeError as error:
-                raise InputError(
-                    f"{self.path}: expected as many bytes as when it was opened, found its end "
-                    "before. Leave the file alone until the command has ended."
-                ) from error
+                expected = "as many bytes as when it was opened"
+                remedy = "Leave the file alone until the command has ended."
+                raise unfit(self.path, expected, "its end before", remedy) from error
 
     def dosages(self, lines: Bytes) -> Floats32:
         """Return dosages of A1, float32 (count, n_samples), NaN where missing."""

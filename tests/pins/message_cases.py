@@ -45,6 +45,32 @@ def errors_of(code):
                     yield kind, text
 
 
+def unfit_of(code):
+    """Yield the whole text of every error of ``errors.unfit``, whose parts may be named before."""
+    named = {}
+
+    def text(node):
+        match node:
+            case ast.Constant(value=str(said)):
+                return said
+            case ast.JoinedStr(values=parts):
+                return "".join(p.value if isinstance(p, ast.Constant) else "{}" for p in parts)
+            case ast.Name(id=name) if name in named:
+                return named[name]
+        return "{}"
+
+    for node in sorted(ast.walk(ast.parse(code)), key=lambda node: getattr(node, "lineno", 0)):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs = zip(names, values, strict=False)
+                named |= {ast.unparse(name): text(one) for name, one in pairs}
+            case ast.Assign(targets=[name], value=value):
+                named[ast.unparse(name)] = text(value)
+            case ast.Call(func=ast.Name(id="unfit"), args=[what, expected, found, *remedy]):
+                said = text(remedy[0]) if remedy else "Get the file again."
+                yield f"{text(what)}: expected {text(expected)}, found {text(found)}. {said}"
+
+
 def is_said(text):
     return len(_WORD.findall(text)) >= 3 and " " in text and not _SQL.match(text)
 
@@ -65,6 +91,8 @@ def _found():
         for kind, text in errors_of(code):
             if is_said(text):
                 found.setdefault(text, set()).add(kind)
+        for text in unfit_of(code):
+            found.setdefault(text, set()).add("InputError")
     return {text: ", ".join(sorted(kinds)) for text, kinds in sorted(found.items())}
 
 

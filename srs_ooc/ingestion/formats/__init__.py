@@ -19,7 +19,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Indices, Ints32, Reals, Uints
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.base.errors import InputError, SrsOocError, unfit
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.native import _native
 from srs_ooc.store.bed import MAGIC, BedFile
@@ -207,10 +207,9 @@ def lines_of(path: Path, expected: str, newline: str | None = None) -> Iterator[
     with path.open(encoding="utf-8-sig", newline=newline) as file:
         for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
             if len(line) > LONGEST:
-                raise InputError(
-                    f"{path}, line {number}: expected {expected} a line, found a line of more than "
-                    f"{LONGEST} characters. Give a text file with {expected} a line."
-                )
+                found, wanted = f"a line of more than {LONGEST} characters", f"{expected} a line"
+                remedy = f"Give a text file with {wanted}."
+                raise unfit(f"{path}, line {number}", wanted, found, remedy)
             yield line
 
 
@@ -247,10 +246,6 @@ class Items(Sequence[Any]):
         return (one for at in range(0, self._n, self._step) for one in self[at : at + self._step])
 
 
-FINDING_REPEATED, REPEATED = 32, 8
-"""Bytes of memory a name takes while those that repeat are found, and after it at most."""
-
-
 def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, Uints]:
     """Return how many texts there are, and hashes of those that repeat or are one of ``others``.
 
@@ -261,6 +256,12 @@ def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, Uints]:
     is_found = np.isin(hashes, np.array([hash_text(one) for one in others], np.uint64))
     is_found[1:] |= hashes[1:] == hashes[:-1]
     return len(hashes), np.unique(hashes[is_found])
+
+
+def finding_leases(n: int, *others: Lease) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
+    """Return what opening variants of so many ids takes besides, and what is held: which repeat."""
+    opening = Lease("variant ids compared", 32 * n)
+    return (*others, opening), (*others, Lease("which variant ids repeat", 8 * n))
 
 
 def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable[str]]) -> Names:
@@ -559,7 +560,7 @@ class Format:
             expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
         elif self.reader:
             return
-        raise InputError(f"{what}: expected {expected}, found {found}. {remedy}")
+        raise unfit(what, expected, found, remedy)
 
     def belied(self, name: str, packing: str) -> str:
         """Return a remark on a file of this format whose name promises another; empty if none."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError, UsageError
+from srs_ooc.base.errors import SrsOocError, UsageError, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory, reading
 from srs_ooc.ingestion.formats.files import File
@@ -32,6 +32,7 @@ _TAKES = {"SQLite": (2 * MB, 24 * MB), "DuckDB": (72 * MB, 200 * MB)}  # loaded;
 _ROW_NBYTES, _AT_ONCE = 300, 100  # columns of a wide table: DuckDB holds a block of each
 _FETCHED = 64  # rows: their texts may be of any length
 _NUMBERS = {int, float, bool, Decimal, NoneType}
+_IDS_FIRST = "Name the ids of rows first; a long table has three: row id, feature, value."
 _ALLOWED = {
     getattr(sqlite3, f"SQLITE_{one}") for one in ("SELECT", "READ", "FUNCTION", "RECURSIVE")
 }
@@ -136,11 +137,8 @@ class QueryTable(Table):
                 self._ids.extend(ids)
             self.default_ids, self.annotations = columns[0], {columns[0]: self._ids}
             if any(map(in_memory.is_missing, self._ids)) or len({*self._ids}) < len(self._ids):
-                raise self._bad(
-                    f"distinct ids of rows in the first column, {columns[0]!r}",
-                    "others",
-                    "Name the ids of rows first; a long table has three: row id, feature, value.",
-                )
+                expected = f"distinct ids of rows in the first column, {columns[0]!r}"
+                raise unfit(self._what, expected, "others", _IDS_FIRST)
             names = self._copy_long(columns, ask, copy) if is_long else columns[1:]
             self.names: Collection[str] = names
             self.shape = (len(self._ids), len(names))
@@ -158,9 +156,6 @@ class QueryTable(Table):
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         self.text_columns = np.array([self._is_text.get(at, False) for at in range(len(names))])
         self._types = [one[1] for one in described[1:]]
-
-    def _bad(self, expected: str, found: str, remedy: str) -> InputError:
-        return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
 
     def _look(self, engine: str, columns: list[str], ask: Ask, *, is_long: bool) -> None:
         """Ask how many rows and features there are, how long row ids, and whether any is text."""
@@ -194,7 +189,7 @@ class QueryTable(Table):
                     f"{features[twice[0]]!r} twice in row {ids[twice[0]]!r}" if twice else "none"
                 )
                 remedy = "Take one of the values in the query, or their mean."
-                raise self._bad("each feature, by its name, once in a row", found, remedy)
+                raise unfit(self._what, "each feature, by its name, once in a row", found, remedy)
             cells = self._coded(values, features, ids, 0)
             bounds = [*np.flatnonzero(is_new).tolist(), len(ids)]
             line[rows[: bounds[0]]] = cells[: bounds[0]]  # of the feature before
@@ -215,15 +210,14 @@ class QueryTable(Table):
         is_text = at >= 0 and kinds == {str}
         is_known = bool(kinds) and self._is_text.setdefault(at, is_text)
         if is_text and is_known:
-            return in_memory.text_numbers(
-                list(cells), self.pool, f"{self._what}: {names[0]!r}", row
-            )
+            what = f"{self._what}: {names[0]!r}"
+            return in_memory.text_numbers(list(cells), self.pool, what, row)
         for name, one, cell in zip(names, ids, cells, strict=True):
             is_long = type(cell) is int and abs(cell) > in_memory.EXACT
             if cell is not None and (is_known or is_long or type(cell) not in _NUMBERS):
                 wanted = f"numbers below 2**53 in {name!r}, or, of a wide table, texts alone"
                 remedy = "Turn all into numbers in the query, as with cast(... as double)."
-                raise self._bad(wanted, f"{cell!r:.60} in row {one!r}", remedy)
+                raise unfit(self._what, wanted, f"{cell!r:.60} in row {one!r}", remedy)
         return np.array(cells, np.float64)
 
     def read(self, positions: Indices, pool: TextCoder) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.feature_rows import FeatureRows, reading_leases, text_lines
 from srs_ooc.ingestion.formats import Names, Table, in_memory
@@ -35,7 +35,7 @@ def _refuse(
     source: SourceFile, expected: str, found: object, remedy: str = "Get the file again."
 ) -> NoReturn:
     at = f", line {source.head[1]}" * bool(source.head[1])
-    raise InputError(f"{source}{at}: expected {expected}, found {found}. {remedy}") from None
+    raise unfit(f"{source}{at}", expected, found, remedy) from None
 
 
 def _check(source: SourceFile, row: list[str], expected: int, why: str) -> None:

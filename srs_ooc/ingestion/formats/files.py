@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
@@ -40,7 +40,6 @@ from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, pla
 
 GROUP = "srs_ooc.formats"
 Opener = Callable[[Path, IngestOptions], Table]
-Outside = Callable[[Path, Path, int], Any]
 Known = tuple[Format, str, str]
 
 
@@ -143,17 +142,15 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
         )
     if inner and file.is_file() and known.also != "path":
         others = ", ".join(dict.fromkeys(one.name for one in formats.FORMATS if one.also == "path"))
-        raise InputError(
-            f"{what}: expected :: and a name after a file of {others}, found {known.name}. Leave "
-            "both out."
-        )
+        expected = f":: and a name after a file of {others}"
+        raise unfit(what, expected, known.name, "Leave both out.")
     if known.reader not in ("", formats.TEXT.reader) and not (packing and known.magic):
         return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
         known.check(what, packing)
         return None
-    opens: Outside = part_at(outside[ending], f"files named .{ending}")
+    opens: Callable[[Path, Path, int], Any] = part_at(outside[ending], f"files named .{ending}")
 
     def opened(scratch: Path, options: IngestOptions) -> Table:
         return in_memory.open_object(opens(file, scratch, int(options.memory_mb * MB)))
@@ -205,13 +202,10 @@ class NpyTable(Table):
     def __init__(self, file: File, unpacked: Path | None = None) -> None:
         path, what = unpacked or file.path, str(file)
         shape, self._dtype, is_fortran, self._offset = in_memory.read_header(path, what)
-        in_memory.check_shape(shape, what)
-        in_memory.check_dtype(self._dtype, what)
+        in_memory.settle_matrix(self, shape, self._dtype, what)
         # Of one row or column both orders are the same.
         self.by_rows = not is_fortran or shape[0] == 1
-        self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = in_memory.is_narrow(self._dtype)
         self.cell_nbytes = 4 if self.narrow else 8
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
@@ -268,11 +262,9 @@ def open_npz(file: File) -> Table:
         matrices = keys if len(keys) == 1 else [one for one in keys if len(shapes[one]) == 2]
         main = file.inner or next((one for one in _MAIN_KEYS if one in sizes), "")
         if (main := main or (matrices[0] if len(matrices) == 1 else "")) not in sizes:
-            raise InputError(
-                f"{what}: expected one matrix, or one named {file.inner or 'X'}, found "
-                f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. "
-                "Name one, FILE::NAME, or save it alone."
-            )
+            expected = f"one matrix, or one named {file.inner or 'X'}"
+            found = ", ".join(key[:40] for key in keys[:_SHOWN]) + ", ..." * (len(keys) > _SHOWN)
+            raise unfit(what, expected, found, "Name one, FILE::NAME, or save it alone.")
 
         def unpacked(key: str) -> Path:
             copy = file.scratch_file(f"array-{keys.index(key)}.npy", sizes[key].file_size)
@@ -305,10 +297,7 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     except in_memory.BAD_HEADER:
         shape = np.zeros(0)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise InputError(
-            f"{what}: expected a sparse matrix of rows and columns, found a shape that is none. "
-            "Get the file again."
-        )
+        raise unfit(what, "a sparse matrix of rows and columns", "a shape that is none")
     return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
@@ -327,10 +316,8 @@ def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
     try:
         matrix = scipy.sparse.load_npz(file.path)
     except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
-        raise InputError(
-            f"{what}: expected a sparse matrix saved by SciPy, found arrays that cannot be "
-            "read. Get the file again."
-        ) from error
+        expected = "a sparse matrix saved by SciPy"
+        raise unfit(what, expected, "arrays that cannot be read") from error
     table = in_memory.SparseTable(matrix, what)
     table.held, table.opening = held, (both,)
     return table
@@ -388,10 +375,8 @@ class SvmlightTable(in_memory.SparseTable):
             number = parse_decimal(value) if mark and index.isdigit() else None
             if number is None or not np.isfinite(number) or int(index) <= last:
                 text = (index + mark + value)[:80].decode("utf-8", "replace")
-                raise InputError(
-                    f"{where}: expected index:value with a finite number and ascending indices, "
-                    f"found {text!r}. Mend the line."
-                )
+                expected = "index:value with a finite number and ascending indices"
+                raise unfit(where, expected, repr(text), "Mend the line.")
             self._lowest = min(self._lowest, int(index))
             last = int(index)
             if self._holds:
@@ -402,14 +387,10 @@ class SvmlightTable(in_memory.SparseTable):
         if self._holds:
             self._ends.append(len(self._indices))
             self.annotations["label"].append(fields[0].decode("utf-8", "replace"))
-            if self._n_rows % _CHECK_ROWS == 1:
-                self._check_room()
-
-    def _check_room(self) -> None:
-        """Only count from here on where the cap does not hold what was read."""
-        if not self._memory((self._n_rows, self._highest + 1)).fits:
-            self._holds, self.annotations = False, {"label": []}
-            self._indices, self._values, self._ends = array("q"), array("d"), array("q")
+            is_due, shape = self._n_rows % _CHECK_ROWS == 1, (self._n_rows, self._highest + 1)
+            if is_due and not self._memory(shape).fits:  # only count from here on
+                self._holds, self.annotations = False, {"label": []}
+                self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
         n_cells, labels = self._n_cells, 80 * self._n_rows

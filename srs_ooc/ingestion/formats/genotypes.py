@@ -17,7 +17,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
@@ -41,6 +41,7 @@ RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 TRAW = ["CHR", "SNP", "(C)M", "POS", "COUNTED", "ALT"]
 """Those of a ``.traw`` file: a variant a line, then FID_IID of each sample."""
 _FORMATS = ("bed,", "pgen,", "vcf,", "bgen,")
+_TOGETHER = "Get the three files again, as they belong together."
 _KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
@@ -66,7 +67,11 @@ class BedTable(Table):
     def __init__(self, file: File) -> None:
         self._file, self._path = file, file.path
         variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
-        self.annotations, self._variants = _annotations(samples), variants
+        columns = dict[str, list[str]]()
+        for one in records_of(samples, _FAM):
+            for name, cell in one.items():
+                columns.setdefault(_text(name), []).append(_text(cell))
+        self.annotations, self._variants = annotations_of(columns), variants
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = formats.distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
@@ -80,9 +85,7 @@ class BedTable(Table):
             for at, name in enumerate(VARIANT)
         }
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
-        compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
-        self.opening = (of_rows, compared)
-        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
+        self.opening, self.held = formats.finding_leases(n_variants, of_rows)
 
     def feature_cells(self) -> Iterator[list[str]]:
         """Yield what is said of each variant, in the order of a ``.bim``; 0 where nothing is."""
@@ -125,23 +128,19 @@ class PgenTable(BedTable):
         with self._reading():
             self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
         if (found := self._reader.get_variant_ct()) != n_variants:
-            raise InputError(
-                f"{self._path}: expected the {n_variants:,} variants of {variants.name}, found "
-                f"{found:,}. Get the three files again, as they belong together."
-            )
+            expected = f"the {n_variants:,} variants of {variants.name}"
+            raise unfit(self._path, expected, f"{found:,}", _TOGETHER)
         for one in records_of(variants, _BIM):
             if b"," in one[b"ALT"]:
-                raise InputError(
-                    f"{self._path}: expected variants of two alleles, found {_by_place(one)!r:.80}"
-                    ". Leave such variants out, as with `plink2 --max-alleles 2`."
-                )
+                found = f"{_by_place(one)!r:.80}"
+                remedy = "Leave such variants out, as with `plink2 --max-alleles 2`."
+                raise unfit(self._path, "variants of two alleles", found, remedy)
         self.work_nbytes = 8 * MB + 64 * n_samples
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        remedy = "Get the three files again, as they belong together."
         how = (RuntimeError, "Pgenlib found")
-        with formats.reading(self._path, "a .pgen file", remedy, *how), self._lock:
+        with formats.reading(self._path, "a .pgen file", _TOGETHER, *how), self._lock:
             yield  # a reader does one thing at a time
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
@@ -209,10 +208,9 @@ def in_role(
 
 def _beside(path: Path, suffix: str) -> Path:
     if not (beside := path.with_suffix(suffix)).is_file():
-        raise InputError(
-            f"{path}: expected {beside.name} in the same folder, which says what its "
-            f"{'samples' if 'am' in suffix else 'variants'} are, found none. Put it there."
-        )
+        which = "samples" if "am" in suffix else "variants"
+        expected = f"{beside.name} in the same folder, which says what its {which} are"
+        raise unfit(path, expected, "none", "Put it there.")
     return beside
 
 
@@ -232,10 +230,8 @@ def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], li
             elif len(fields) == len(names) and is_right:
                 yield names, fields
             else:
-                raise InputError(
-                    f"{path}, line {number}: expected {len(names)} fields, found {len(fields)}, or "
-                    f"no {_text(b', '.join(sorted(needed)))} in a header. Get the file again."
-                )
+                found = f"{len(fields)}, or no {_text(b', '.join(sorted(needed)))} in a header"
+                raise unfit(f"{path}, line {number}", f"{len(names)} fields", found)
 
 
 def records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
@@ -251,15 +247,6 @@ def _by_place(one: dict[bytes, bytes]) -> str:
     """Return the name of a variant whose id repeats, or is missing."""
     first = one[b"CHROM"] if one[b"ID"] == b"." else one[b"ID"]
     return _text(b":".join((first, one[b"POS"], one[b"REF"], one[b"ALT"])))
-
-
-def _annotations(path: Path) -> dict[str, list[str | None]]:
-    """Return what a ``.fam`` or ``.psam`` file says of samples."""
-    columns: dict[str, list[str]] = {}
-    for one in records_of(path, _FAM):
-        for name, cell in one.items():
-            columns.setdefault(_text(name), []).append(_text(cell))
-    return annotations_of(columns)
 
 
 def annotations_of(columns: Mapping[str, list[str]]) -> dict[str, list[str | None]]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Ints, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
@@ -47,10 +47,6 @@ def _reading(what: str) -> Iterator[None]:
     remedy = "Get the file again, or write it anew with gzip."
     with _LOCK, formats.reading(what, "HDF5 that can be read", remedy, found=found):
         yield
-
-
-def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again.") -> InputError:
-    return InputError(f"{what}: expected {expected}, found {found}. {remedy}")
 
 
 def open_hdf5(at: File) -> Table:
@@ -83,7 +79,7 @@ def open_hdf5(at: File) -> Table:
         main = known.matrix.partition("|")[0] if known else "X" * is_cells
         if (name or main) == "X" and "mod" in file and "X" not in file:
             which, remedy = [*file["mod"]], f"Name one: {at.path}::/mod/"
-            raise _bad(what, "one matrix", f"MuData's {_listed(which)}", f"{remedy}{which[0]}/X.")
+            raise unfit(what, "one matrix", f"MuData's {_listed(which)}", f"{remedy}{which[0]}/X.")
         node = _matrix_in(node_at(file, name or main, what), what)
         known = _layout_at(file, node.name) if known is None and is_sparse(node) else known
         if known and re.fullmatch(known.matrix or ".*", node.name[1:]):
@@ -142,14 +138,14 @@ def name_both(
     of = {"id": features.ids, "symbol": features.symbols, None: " ".join(features[2:0:-1])}
     ids = _main_of(rows, layout.samples.ids) or _only_of(rows)
     if (names := _main_of(columns, of[wanted])) is None and wanted:
-        raise _bad(str(at), f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
+        raise unfit(str(at), f"the {wanted} of each feature", _listed([*columns]), "Leave it out.")
     names, other = names or _only_of(columns), _main_of(columns, of["id"])
     named = ((rows, ids), (columns, names))
     lengths = [len(known[name]) if name else None for known, name in named]
     if any(n not in (None, m) for n, m in zip(lengths, table.shape, strict=True)):
         expected = "{} rows and {} columns, as are named".format(*(n or "some" for n in lengths))
         found = "{} of {} x {}".format(told.split(", ")[1], *table.shape)
-        raise _bad(str(at), expected, found)
+        raise unfit(str(at), expected, found)
     columns = {name: one for name, one in columns.items() if len(one) == table.shape[1]}
     said = [f"{told}; row ids: {ids or 'none'}"]
     columns = _choose(table, columns, at, said)
@@ -215,7 +211,7 @@ def _choose(table: Table, columns: dict[str, Any], at: File, told: list[str]) ->
         told.append(f"feature types: {listed}{more}" if len(counts) > 1 else "")
         return columns
     if wanted not in counts or not isinstance(table, SparseMatrix):
-        raise _bad(str(at), f"features of the type {wanted!r}", listed, "Name one of these.")
+        raise unfit(str(at), f"features of the type {wanted!r}", listed, "Name one of these.")
     told.append(f"feature type: {wanted}, of {listed}")
     is_chosen = np.fromiter((str(one) == wanted for one in types), np.bool_, len(types))
     table.choose(np.flatnonzero(is_chosen))
@@ -233,7 +229,7 @@ def node_at(group: Any, path: str, what: str) -> Any:
             is_linked = name in getattr(group, "keys", list)()
             found = f"a link or another file for {name}" if is_linked else f"no {name}"
             remedy = "Name one that is there: FILE::/path/to/matrix."
-            raise _bad(what, f"{path} in the file", f"{found}, but {_listed([*known])}", remedy)
+            raise unfit(what, f"{path} in the file", f"{found}, but {_listed([*known])}", remedy)
         group = known[name]
     return group
 
@@ -277,7 +273,7 @@ def _matrix_in(group: Any, what: str) -> Any:
     group.visititems(look)
     if len(found) != 1:
         remedy = f"Name one: {group.file.filename}::{found[0] if found else '/path/to/matrix'}."
-        raise _bad(what, "one matrix of numbers", _listed(found), remedy)
+        raise unfit(what, "one matrix of numbers", _listed(found), remedy)
     return node_at(group.file, found[0], what)
 
 
@@ -375,8 +371,7 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     if (reference := node.attrs.get("categories")) is not None and not isinstance(reference, str):
         levels = node_at(node.file, node.file[reference].name, what)
     known = None if levels is None else _column(levels, what)
-    is_known = levels is None or known is not None
-    if not is_known:
+    if levels is not None and known is None:
         return None
     found = _Items(node, what, known, parts.get("mask"))
     found.noted = noted or found.noted
@@ -416,7 +411,7 @@ def describe(table: Table, rows: _Known, columns: _Known) -> None:
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
     table.default_ids = rows[1] if rows[1] in table.annotations else None
     if (names := columns[0].get(str(columns[1]))) is not None and len(names) == n_columns:
-        is_distinct = not len(repeated(map(str, names))[1])
+        is_distinct = _differ(names)
         table.names = names if is_distinct else Names(n_columns, lambda: Names.numbered(names))
         of_names = Lease("which names repeat", (24 if is_distinct else Names.NUMBERED) * n_columns)
         table.held = (*(table.held or ()), of_names)
@@ -484,7 +479,7 @@ class Matrix(Table):
         self.work_nbytes, self.by_rows = 8 * MB, not self._turned
         if node.chunks is None:
             if (stored := node.id.get_storage_size()) < node.nbytes:
-                raise _bad(what, f"{node.nbytes:,} bytes for {node.shape}", f"{stored:,}")
+                raise unfit(what, f"{node.nbytes:,} bytes for {node.shape}", f"{stored:,}")
             return
         rows, columns = node.chunks[:: -1 if self._turned else 1]
         size = rows * columns * node.dtype.itemsize
@@ -534,7 +529,7 @@ class SparseMatrix(Matrix):
         shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape", self._form[1]))
         if kind not in ("csr", "csc") or shape is None:
             expected = "a sparse matrix that says whether it is csr or csc, and its shape"
-            raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
+            raise unfit(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
         in_memory.check_shape(tuple(map(int, shape)), what)
         n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
         self.shape, self.by_rows, self._n_items = (n_rows, n_columns), False, n_columns
@@ -555,7 +550,7 @@ class SparseMatrix(Matrix):
         is_right = len(counts) == n_lines and counts.min() >= 0
         lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
         if not is_right or self._ends[0] != 0 or len(lengths) > 1:
-            raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
+            raise unfit(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
         self._dtype = self._data.dtype
         self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._dtype)])
         self._copy: Path | None = None
@@ -606,7 +601,7 @@ class SparseMatrix(Matrix):
             places: Ints = self._indices[start:end].astype(np.int64)
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_items:
             found = f"{places.min()} to {places.max()}"
-            raise _bad(self._what, f"indices below {n_items:,}", found)
+            raise unfit(self._what, f"indices below {n_items:,}", found)
         return places
 
     def _turn(self) -> None:

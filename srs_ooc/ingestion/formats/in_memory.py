@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Floats, Indices, Reals
 from srs_ooc.base.budget import Lease, resident_nbytes
-from srs_ooc.base.errors import InputError, no_features
+from srs_ooc.base.errors import InputError, no_features, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import NAMED, Items, Table, TextCoder
@@ -46,10 +46,8 @@ def check_dtype(dtype: np.dtype[Any], what: str) -> None:
         Naming ``what`` and the dtype.
     """
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise InputError(
-            f"{what}: expected numbers (bool, integers, or floats of at most 64 bits), found "
-            f"{dtype}. Convert or leave it out."
-        )
+        expected = "numbers (bool, integers, or floats of at most 64 bits)"
+        raise unfit(what, expected, dtype, "Convert or leave it out.")
 
 
 def as_floats(array: NDArray[Any], what: str) -> Reals:
@@ -67,19 +65,16 @@ def as_floats(array: NDArray[Any], what: str) -> Reals:
     if is_long and abs(found := max(int(array.min()), int(array.max()), key=abs)) > EXACT:
         raise too_large(found, what)
     if array.dtype == np.int32 and np.any(array == np.iinfo(np.int32).min):
-        raise InputError(
-            f"{what}: expected numbers, found -2147483648, the lowest of int32, which stands for a "
-            "missing one in R. Give `numpy.where(x == -2**31, numpy.nan, x)`; in R, `x + 0`."
-        )
+        lowest = "-2147483648, the lowest of int32, which stands for a missing one in R"
+        remedy = "Give `numpy.where(x == -2**31, numpy.nan, x)`; in R, `x + 0`."
+        raise unfit(what, "numbers", lowest, remedy)
     return wide
 
 
 def too_large(found: int, what: str) -> InputError:
     """Return the error of an integer beyond :data:`EXACT`."""
-    return InputError(
-        f"{what}: expected integers of at most 2**53, which float64 holds exactly, found {found}. "
-        "Scale it, or leave it out."
-    )
+    expected = "integers of at most 2**53, which float64 holds exactly"
+    return unfit(what, expected, found, "Scale it, or leave it out.")
 
 
 # Cells that attributes of netCDF say how to take.
@@ -130,8 +125,7 @@ class Decoder:
         self._terms = {name: np.ravel(attrs[name]) for name in names if name in attrs}
         for name, term in self._terms.items():
             if term.size != 1 or term.dtype.kind not in "iuf":
-                said = f"{what}: expected one number as {name}, found {repr(attrs[name])[:80]}"
-                raise InputError(f"{said}. Mend it.")
+                raise unfit(what, f"one number as {name}", repr(attrs[name])[:80], "Mend it.")
         self.dtype = self._stored
         if self._terms:  # what xarray unpacks to
             is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
@@ -234,10 +228,9 @@ def read_lines(
             "until the ingest has ended."
         ) from error
     except RuntimeError as error:
-        raise InputError(
-            f"{what}: expected as many bytes as when the file was opened, found its end "
-            "before. Leave the file alone until the ingest has ended, and ingest it again."
-        ) from error
+        expected = "as many bytes as when the file was opened"
+        remedy = "Leave the file alone until the ingest has ended, and ingest it again."
+        raise unfit(what, expected, "its end before", remedy) from error
     return lines
 
 
@@ -307,9 +300,8 @@ def texts_in(items: list[Any], where: Callable[[int], str], first: int = 0) -> l
         try:
             texts.append(text_of(item))
         except (TypeError, UnicodeError):
-            raise InputError(
-                f"{where(i)}: expected a number or UTF-8 text, found {repr(item)[:80]}. Convert it."
-            ) from None
+            expected = "a number or UTF-8 text"
+            raise unfit(where(i), expected, repr(item)[:80], "Convert it.") from None
     return texts
 
 
@@ -330,10 +322,8 @@ def check_items(given: Any, what: str) -> None:
         found = type(given).__qualname__
     else:
         return
-    raise InputError(
-        f"{what}: expected a sequence of items, found {found}. Give a list, or an array of one "
-        "dimension (y.ravel())."
-    )
+    remedy = "Give a list, or an array of one dimension (y.ravel())."
+    raise unfit(what, "a sequence of items", found, remedy)
 
 
 def check_index(index: Any, given: Any, what: str) -> None:
@@ -413,15 +403,11 @@ def npy_items(path: Path, what: str) -> Items:
     """
     shape, dtype, _, offset = read_header(path, what)
     if len(shape) != 1:
-        raise InputError(
-            f"{what}: expected a one-dimensional array, found the shape {shape}. "
-            "Save one item for each row or column."
-        )
+        remedy = "Save one item for each row or column."
+        raise unfit(what, "a one-dimensional array", f"the shape {shape}", remedy)
     if (size := dtype.itemsize) > formats.LONGEST:
-        raise InputError(
-            f"{what}: expected items of at most {formats.LONGEST} bytes, found {size}. Save "
-            "shorter texts."
-        )
+        expected = f"items of at most {formats.LONGEST} bytes"
+        raise unfit(what, expected, size, "Save shorter texts.")
 
     def read(some: slice) -> list[Any]:
         count = some.stop - some.start
@@ -456,14 +442,12 @@ def texts_given(what: str, blocks: Iterable[list[Any]], expected: int) -> Iterat
         texts = texts_in(block, lambda i: f"{what}, item {i + 1}", n_items)
         if None in texts:
             place = n_items + texts.index(None) + 1
-            raise InputError(f"{what}: expected a text at {place}, found none. Fill it in.")
+            raise unfit(what, f"a text at {place}", "none", "Fill it in.")
         n_items += len(block)
         yield [text for text in texts if text is not None]
     if n_items != expected:
-        raise InputError(
-            f"{what}: expected {expected} names, one for each column, found {n_items}. Give as "
-            "many as there are columns."
-        )
+        remedy = "Give as many as there are columns."
+        raise unfit(what, f"{expected} names, one for each column", n_items, remedy)
 
 
 # NumPy arrays and SciPy sparse matrices in memory.
@@ -495,10 +479,21 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
         If there are not two dimensions, or one of them is empty.
     """
     if len(shape) != 2 or 0 in shape:
-        raise InputError(
-            f"{what}: expected a matrix of at least one row and column, found the shape {shape}. "
-            "Give rows x columns."
-        )
+        expected = "a matrix of at least one row and column"
+        raise unfit(what, expected, f"the shape {shape}", "Give rows x columns.")
+
+
+def settle_matrix(table: Table, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Have a table take shape and dtype; refuse what is no matrix of numbers.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_shape` and :func:`check_dtype`.
+    """
+    check_shape(shape, what)
+    check_dtype(dtype, what)
+    table.shape, table.narrow = (int(shape[0]), int(shape[1])), is_narrow(dtype)
 
 
 class ArrayTable(Table):
@@ -507,13 +502,10 @@ class ArrayTable(Table):
     format = "numpy"
 
     def __init__(self, array: NDArray[Any], what: str) -> None:
-        check_shape(array.shape, what)
-        check_dtype(array.dtype, what)
-        self.narrow = is_narrow(array.dtype)
+        settle_matrix(self, array.shape, array.dtype, what)
         is_masked = isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask
         self._array: Any = array if is_masked else np.asarray(array)  # of others, the plain array
         self._what = what
-        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
@@ -537,9 +529,7 @@ class SparseTable(Table):
     work_nbytes = 4 * MB  # two threads make columns dense at once
 
     def __init__(self, matrix: Any, what: str) -> None:
-        check_shape(matrix.shape, what)
-        check_dtype(matrix.dtype, what)
-        self.narrow = is_narrow(matrix.dtype)
+        settle_matrix(self, matrix.shape, matrix.dtype, what)
         if matrix.format in ("lil", "dok"):
             matrix = matrix.tocsr()
         wrong = ""  # indices outside the shape, which SciPy would follow wherever they point
@@ -553,14 +543,11 @@ class SparseTable(Table):
                 if index.size and not 0 <= int(index.min()) <= int(index.max()) < size:
                     wrong = f"indices {index.min()} to {index.max()} of {size}"
         if wrong:
-            raise InputError(
-                f"{what}: expected a sparse matrix with indices within its shape {matrix.shape}, "
-                f"found damage: {wrong}. Make it again."
-            )
+            expected = f"a sparse matrix with indices within its shape {matrix.shape}"
+            raise unfit(what, expected, f"damage: {wrong}", "Make it again.")
         is_plain = getattr(matrix, "has_canonical_format", True)
         self._columns, self._what = matrix.tocsc(copy=not is_plain), what
         self._columns.sum_duplicates()  # a column takes no more memory than its cells
-        self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
@@ -675,10 +662,8 @@ def _refuse_mixed(column: Any, what: str) -> None:
             continue
         is_number = isinstance(item, _NUMBERS)
         if first is not None and is_number != first:
-            found = (
-                f"{what}, row {row}: expected {'a number' if first else 'a text'} as in the rows "
-                f"before, found {repr(item)[:80]}."
-            )
+            expected = f"{'a number' if first else 'a text'} as in the rows before"
+            found = f"{what}, row {row}: expected {expected}, found {repr(item)[:80]}."
             remedy = (
                 "Mend the cell, leave the column out with --ignore, or take all its cells as "
                 "categories with kinds={name: 'categorical'}."

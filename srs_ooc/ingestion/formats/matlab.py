@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Table, in_memory
@@ -43,9 +43,7 @@ def open_mat(file: File) -> Table:
     if kind not in _NUMBERS or len(shape) != 2:
         found = ", ".join(f"{one} ({kind} {shape})" for one, (shape, kind) in sizes.items())
         expected = f"a matrix {main!r}" if main else "one matrix of numbers, or one named X"
-        raise InputError(
-            f"{file}: expected {expected}, found {found[:300]}. Save one, or name it: FILE::NAME."
-        )
+        raise unfit(file, expected, found[:300], "Save one, or name it: FILE::NAME.")
     (table := Table()).shape = shape
     held = table.held = (_SCIPY, Lease("cells", nbytes))
     opening = table.opening = (_SCIPY, Lease("cells while they are loaded", 2 * nbytes))
@@ -55,10 +53,9 @@ def open_mat(file: File) -> Table:
         known = scipy.io.loadmat(file.path, variable_names=beside, squeeze_me=True)
     cells: Any = known[main]
     if kind == "logical" and cells.dtype != np.uint8:
-        raise InputError(
-            f"{file}: expected logical cells of a byte in {main!r}, found others, as Octave writes "
-            f"sparse ones, which it cannot read itself. Save double({main})."
-        )
+        found = "others, as Octave writes sparse ones, which it cannot read itself"
+        expected = f"logical cells of a byte in {main!r}"
+        raise unfit(file, expected, found, f"Save double({main}).")
     is_sparse = hasattr(cells, "tocsc")
     cells = cells if is_sparse else np.reshape(cells, shape)
     table = (in_memory.SparseTable if is_sparse else in_memory.ArrayTable)(cells, str(file))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Ints
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import read_ahead
@@ -95,7 +95,7 @@ class MtxTable(SparseMatrix):
                 pairs = (" ".join(a) for a, b in zip(found, known, strict=False) if a != b)
                 said = f"{len(found):,}, among them {next(pairs, 'all of these')}"
                 expected = f"the {len(known):,} features of {parts[0].lists[0]}, in this order"
-                raise _bad(one.lists[0], expected, said, "Count all samples by one reference.")
+                raise unfit(one.lists[0], expected, said, "Count all samples by one reference.")
             rows += [f"{name}{'-' * bool(sample)}{sample}" for name, *_ in one.list_of(1)]
         beside = {"barcodes": _Texts(rows)}
         if len(parts) > 1:
@@ -142,12 +142,12 @@ class _Part:
         first = rf"(?i)%%MatrixMarket\s+matrix\s+coordinate\s+({kinds})\s+general\s*?\n"
         if not (known := re.match(f"{first}(?:[ \t\r]*\n|%.*\n)*".encode(), text)):
             found = text.split(b"\n")[0][14:94].decode(errors="replace").strip()
-            raise _bad(self.source, f"matrix coordinate {kinds} general", found, _TO_GENERAL)
+            raise unfit(self.source, f"matrix coordinate {kinds} general", found, _TO_GENERAL)
         counts = re.match(rb"[ \t]*(\d{1,18})" * 3 + rb"[ \t\r]*(?:\n|$)", text[known.end() :])
         self.sizes = tuple(map(int, counts.groups())) if counts else (0, 0, 0)
         if counts is None or not 0 < min(self.sizes[:2]) <= max(self.sizes[:2]) <= _MOST:
             found = repr(text[known.end() :][:80].split(b"\n")[0].decode(errors="replace"))
-            raise _bad(self.source, f"rows and columns of 1 to {_MOST}, and entries", found)
+            raise unfit(self.source, f"rows and columns of 1 to {_MOST}, and entries", found)
         start = known.end() + counts.end()
         self.field, self.source.head = (
             known[1].decode().lower(),
@@ -156,7 +156,7 @@ class _Part:
         factor = {"": 1, ".gz": _MOST_PACKED}.get(self.pieces.suffix, 1 << 40)
         if 4 * self.sizes[2] > factor * self.pieces.nbytes:
             found = f"{self.pieces.nbytes:,} bytes, which cannot hold them"
-            raise _bad(self.source, f"{self.sizes[2]:,} entries", found)
+            raise unfit(self.source, f"{self.sizes[2]:,} entries", found)
 
     def list_of(self, which: int) -> list[list[str]]:
         """Return the fields of each feature (0), or cell (1), one for each line of the matrix."""
@@ -166,7 +166,7 @@ class _Part:
             known = [line.decode().rstrip("\r").split("\t") for line in lines]
         if len(known) != n:
             found = "more" if len(known) > n else f"{len(known):,}"
-            raise _bad(path, f"{counted(n, 'line')}, as {self.source} says", found)
+            raise unfit(path, f"{counted(n, 'line')}, as {self.source} says", found)
         return known
 
     def write(self, out: Any, record: np.dtype[Any], by_line: bool, first: int) -> bool:
@@ -184,7 +184,7 @@ class _Part:
             if fault or len(rest) > LONGEST:
                 where = f"{self.source}, line {self.source.head[1] + n_lines + 1}"
                 found = repr(rest[:80].partition(b"\n")[0].decode(errors="replace"))
-                raise _bad(where, _FAULTS[fault].format(n_rows, n_columns), found, "Mend it.")
+                raise unfit(where, _FAULTS[fault].format(n_rows, n_columns), found, "Mend it.")
             if n_found > n_wanted:
                 break
             if first:
@@ -192,13 +192,9 @@ class _Part:
             out.write(cells[:n].data)
         if n_found != n_wanted:
             found = "more" if n_found > n_wanted else f"{n_found:,}"
-            raise _bad(self.source, f"as many entries as the header says, {n_wanted:,}", found)
+            raise unfit(self.source, f"as many entries as the header says, {n_wanted:,}", found)
         self.counts: Ints = np.frombuffer(reader.counts(), np.int64)
         return True
-
-
-def _bad(where: Any, expected: str, found: str, remedy: str = "Get the file again.") -> InputError:
-    return InputError(f"{where}: expected {expected}, found {found}. {remedy}")
 
 
 def _lists_beside(path: Path, *, needed: bool) -> list[Path]:
@@ -210,7 +206,7 @@ def _lists_beside(path: Path, *, needed: bool) -> list[Path]:
     if len(found) == 1 or (needed and not found):
         expected = "features.tsv or genes.tsv, and barcodes.tsv, beside it, gzipped or not"
         remedy = "Put all three into one folder, or name the matrix alone in a folder of its own."
-        raise _bad(path, expected, "".join(one.name for one in found) or "none of them", remedy)
+        raise unfit(path, expected, "".join(one.name for one in found) or "none of them", remedy)
     return found
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
@@ -78,8 +78,7 @@ class VariantTable(Table):
         }
         n_bytes = (250 if len(self.annotations) == 1 else 1000) * n_samples
         of_rows = Lease(f"{library} and the samples", 16 * MB + n_bytes)
-        self.opening = of_rows, Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
-        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
+        self.opening, self.held = formats.finding_leases(n_variants, of_rows)
         self.work_nbytes = 4 * MB + 250 * n_samples
         n_bytes = n_samples * n_variants * self.dtype.itemsize
         self._copy, self._is_copied = file.scratch_file("genotypes", n_bytes), False
@@ -96,7 +95,7 @@ class VariantTable(Table):
 
     def wrong(self, expected: str, found: str, remedy: str, where: str = "") -> InputError:
         """Return what says that the file is wrong."""
-        return InputError(f"{self._what}{where}: expected {expected}, found {found}. {remedy}")
+        return unfit(f"{self._what}{where}", expected, found, remedy)
 
     def _said(self, *which: int) -> Iterator[str]:
         """Yield some fields of each variant, parted by colons."""

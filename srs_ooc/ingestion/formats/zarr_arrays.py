@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Indices, Reals
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.ingestion import formats
@@ -37,6 +37,7 @@ _AT_ONCE = 8 * MB
 """Cells are read in parts of so many bytes, or of one chunk if that is more."""
 _OBJECTS_NBYTES = 16 * MB  # obstore, with its threads and what is in flight
 _MOST_CELLS = 10**12
+_AGAIN = "Get the folder again."
 _TEXT_NBYTES, _SHOWN, _AT_A_TIME = 100, 10, 1 << 14
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
@@ -56,7 +57,7 @@ def _reading(what: str) -> Iterator[None]:
 
     limits = zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     at_url = "Name an array, as URL/ARRAY: a web server does not list them."
-    remedy = at_url if "://" in what else "Get the folder again."
+    remedy = at_url if "://" in what else _AGAIN
     with _LOCK, warnings.catch_warnings(), limits, formats.reading(what, "arrays of Zarr", remedy):
         warnings.simplefilter("ignore")
         yield
@@ -85,10 +86,9 @@ class _Cells:
         codecs = json.dumps([metadata.get(key) for key in ("filters", "compressor", "codecs")])
         used = set(re.findall(r'"(?:id|name)": "(?:numcodecs\.)?([^"]*)"', codecs))
         if unknown := used - _CODECS:
-            raise InputError(
-                f"{what}: expected codecs of numbers and texts, found {', '.join(unknown)}, which "
-                "may run code. Write the array again without."
-            )
+            which, remedy = ", ".join(unknown), "Write the array again without."
+            expected = "codecs of numbers and texts"
+            raise unfit(what, expected, f"{which}, which may run code", remedy)
         dims = metadata.get("dimension_names") or noted.get("_ARRAY_DIMENSIONS") or ()
         self.dims = tuple(dims) if len(dims) == len(self.shape) else ()
         kind, size = self.dtype.kind, self.dtype.itemsize
@@ -159,10 +159,8 @@ class ZarrTable(Table):
         self._cells, self._what, self._by_feature = cells, cells.what, by_feature
         self._check()
         if math.prod(cells.shape) > _MOST_CELLS:
-            raise InputError(
-                f"{self._what}: expected at most {_MOST_CELLS:,} cells, found the shape "
-                f"{cells.shape}. Take a part of it."
-            )
+            expected, found = f"at most {_MOST_CELLS:,} cells", f"the shape {cells.shape}"
+            raise unfit(self._what, expected, found, "Take a part of it.")
         order = (1, 0) if by_feature else (0, 1)
         n_rows, n_features = (cells.shape[axis] for axis in order)
         self.shape: tuple[int, int] = (n_rows, n_features)
@@ -213,10 +211,8 @@ class ZarrTable(Table):
         found = {name: one for name, one in found.items() if one.is_text or one.is_number}
         for name, one in found.items():
             if one.shape != (n,):
-                raise InputError(
-                    f"{self._what}: expected {n} items along {dim!r} in {name!r}, found "
-                    f"{one.shape[0]}. Get the folder again."
-                )
+                expected = f"{n} items along {dim!r} in {name!r}"
+                raise unfit(self._what, expected, one.shape[0], _AGAIN)
         return found
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
@@ -344,20 +340,16 @@ class VcfZarrTable(ZarrTable):
     def _check(self) -> None:
         cells = self._cells
         if len(cells.shape) != 3 or 0 in cells.shape or cells.dtype.kind != "i":
-            raise InputError(
-                f"{self._what}: expected integers of variants x samples x ploidy, found "
-                f"{cells.dtype} of the shape {cells.shape}. Get the folder again."
-            )
+            found = f"{cells.dtype} of the shape {cells.shape}"
+            raise unfit(self._what, "integers of variants x samples x ploidy", found, _AGAIN)
         self._dtype, self.narrow = np.dtype(np.int8), True
 
     def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
         super()._name(arrays, rows, features)
         known = self._along(arrays, features, self.shape[1])
         if _SAMPLES not in self.annotations:
-            raise InputError(
-                f"{self._what}: expected {_SAMPLES} along its second dimension, {rows}, found "
-                "another. Get the folder again."
-            )
+            expected = f"{_SAMPLES} along its second dimension, {rows}"
+            raise unfit(self._what, expected, "another", _AGAIN)
         known |= {name: arrays[name] for name in _ALSO if name in arrays}
         if known.get("variant_allele", self._cells).shape[0] != self.shape[1]:
             del known["variant_allele"]
@@ -366,8 +358,7 @@ class VcfZarrTable(ZarrTable):
         self.names: Collection[str] = formats.distinct_names(
             lambda: ids.items() if ids else repeat(".", n), lambda: _by_place(known, n, self._what)
         )
-        self.opening = (Lease("variant ids compared", formats.FINDING_REPEATED * self.shape[1]),)
-        self.held = (Lease("which variant ids repeat", formats.REPEATED * self.shape[1]),)
+        self.opening, self.held = formats.finding_leases(n)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells[features, rows]
@@ -382,10 +373,9 @@ class VcfZarrTable(ZarrTable):
 def _by_place(arrays: Mapping[str, _Cells], n: int, what: str) -> Iterator[str]:
     """Yield what variants are called whose ids are missing or repeat."""
     if gone := [name for name in _PARTS if name not in arrays]:
-        raise InputError(
-            f"{what}: expected {', '.join(gone)}, by which variants are named whose ids are "
-            "missing or repeat, found none. Add them, or give --names."
-        )
+        which = "by which variants are named whose ids are missing or repeat"
+        expected, remedy = f"{', '.join(gone)}, {which}", "Add them, or give --names."
+        raise unfit(what, expected, "none", remedy)
     contigs = dict(enumerate(arrays["contig_id"].items()))
     for first in range(0, n, _AT_A_TIME):
         part = slice(first, first + _AT_A_TIME)
@@ -416,10 +406,8 @@ def open_zarr(file: File) -> Table:
     with _reading(str(path)):
         root = Objects(path).node() if isinstance(path, Url) else zarr.open(str(path), mode="r")
         if ATTRIBUTE in root.attrs:
-            raise InputError(
-                f"{path}: expected a table, found a store of srs-ooc, which is ingested already. "
-                f"Search it: srs-ooc run {path}"
-            )
+            store = "a store of srs-ooc, which is ingested already"
+            raise unfit(path, "a table", store, f"Search it: srs-ooc run {path}")
         if not _is_array(root) and {"obs", "var"} <= {*root.keys()}:
             return _open_cells(root, file)
         is_turned = name.endswith(".T") and (_is_array(root) or name not in root)
@@ -432,10 +420,8 @@ def open_zarr(file: File) -> Table:
     matrices = [key for key, one in arrays.items() if len(one.shape) == 2 and one.is_number]
     if name not in arrays and (name or len(matrices) != 1):
         shown = ", ".join(f"{key} {one.shape}" for key, one in list(arrays.items())[:_SHOWN])
-        raise InputError(
-            f"{path}: expected {f'an array {name!r}' if name else 'one matrix of numbers'}, found "
-            f"{shown or 'no array'}. Name one: {path}::NAME"
-        )
+        expected = f"an array {name!r}" if name else "one matrix of numbers"
+        raise unfit(path, expected, shown or "no array", f"Name one: {path}::NAME")
     cells = arrays[name if name in arrays else matrices[0]]
     is_named = [bool(_OF_FEATURES.fullmatch(str(dim))) for dim in cells.dims] == [True, False]
     return ZarrTable(cells, arrays, file, by_feature=is_turned or is_named)
