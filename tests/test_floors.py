@@ -268,21 +268,21 @@ SIZES = {
         34_124,
         [
             Change("The house, third step, first half", 0, 0, 1317),
-            Change("Every file as its tool writes it", 700, 566, 244),
+            Change("Every file as its tool writes it", 700, 700, 142),
         ],
     ),
     "AST statements": (
         29_210,
         [
             Change("The house, third step, first half", 0, 0, 661),
-            Change("Every file as its tool writes it", 600, 576, 0),
+            Change("Every file as its tool writes it", 1374, 1374, 0),
         ],
     ),
     "C++ raw lines": (
         11_936,
         [
             Change("The house, third step, first half", 0, 0, 1),
-            Change("Every file as its tool writes it", 150, 0, 0),
+            Change("Every file as its tool writes it", 150, 143, 144),
         ],
     ),
 }
@@ -290,7 +290,7 @@ SIZES = {
 table was begun, and what has become of it since.
 
 Whoever makes it smaller says so here. It becomes larger only by what an open issue allows, which
-gives back a fifth of what it adds.
+gives back a fifth of what it adds; what else the issue cuts counts against what it adds.
 """
 MOST_OF_A_FUNCTION = 60
 

@@ -103,8 +103,7 @@ def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
         If the cap cannot hold it; the smallest that can is named.
     """
     with python_spelling(), growth_counted():
-        cap = int(megabytes_given(memory_mb) * MB)
-        return verified(place_given(path, "path"), cap)
+        return verified(place_given(path, "path"), int(megabytes_given(memory_mb) * MB))
 
 
 def compact(

@@ -106,8 +106,7 @@ def frame_of_columns(
             name = "_" + name
         columns = {name: index[1]} | columns
     if kind == "records":
-        rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return library(kind, "kind", _REMEDY).DataFrame(columns)
 
 

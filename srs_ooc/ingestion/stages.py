@@ -102,8 +102,7 @@ def _open_file(
             return TextReading(text, options, work)
         from srs_ooc.ingestion.feature_rows import RawReading, begins_as, open_feature_rows
 
-        is_raw = begins_as(RAW, text.path)
-        return (RawReading if is_raw else open_feature_rows)(text, options, work)
+        return (RawReading if begins_as(RAW, text.path) else open_feature_rows)(text, options, work)
     if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
     place, inner = place_in(path)

@@ -148,11 +148,8 @@ class _Part:
         if counts is None or not 0 < min(self.sizes[:2]) <= max(self.sizes[:2]) <= _MOST:
             found = repr(text[known.end() :][:80].split(b"\n")[0].decode(errors="replace"))
             raise unfit(self.source, f"rows and columns of 1 to {_MOST}, and entries", found)
-        start = known.end() + counts.end()
-        self.field, self.source.head = (
-            known[1].decode().lower(),
-            (start, text.count(b"\n", 0, start)),
-        )
+        start, self.field = known.end() + counts.end(), known[1].decode().lower()
+        self.source.head = (start, text.count(b"\n", 0, start))
         factor = {"": 1, ".gz": _MOST_PACKED}.get(self.pieces.suffix, 1 << 40)
         if 4 * self.sizes[2] > factor * self.pieces.nbytes:
             found = f"{self.pieces.nbytes:,} bytes, which cannot hold them"
