@@ -7,13 +7,15 @@ Each measurement is a process of its own, seen from outside; files are in the pa
     python benchmarks/doors.py zarr [--rows 1000] [--features 1000000]
     python benchmarks/doors.py vcf [--rows 2500] [--features 1000000]
     python benchmarks/doors.py raw [--rows 500] [--features 1000000]
+    python benchmarks/doors.py geo [--rows 500] [--features 1300000]
 
 ``bed`` compares ingest (two bits a code), uint8 and ``--link`` with bed-reader, which reads all of
 the file, and PLINK 2's ``--glm``; with ``--run`` runs of 300 iterations on the stores, too.
 ``h5ad`` (3% non-zero, CSR) and ``zarr`` (float32 in chunks of 4 MB) are beside what reads them
 whole. ``vcf`` (packed by bgzip, if that is there, or gzip) is beside PLINK 2's ``--make-pgen``,
-``raw`` (PLINK's text table, a sample a line) beside polars, which holds all. Peers are used if they
-are there.
+``raw`` (PLINK's text table, a sample a line) beside polars, which holds all, and ``geo`` (a series
+matrix, packed: 2 GB) beside pandas, which holds all and leaves out what is known of the samples.
+Peers are used if they are there.
 """
 
 import argparse
@@ -151,6 +153,28 @@ with open(path, "wb") as file:
         file.write(cells[copies].tobytes())
     file.write(b"\\n")
 """
+GEO = """
+import gzip
+import sys
+import numpy as np
+path, n, p = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rng = np.random.default_rng(0)
+texts = np.array([b"\\t%.4f" % (i / 10_000) for i in range(100_000, 1_000_000)])
+fields = {"geo_accession": [f"GSM{i}" for i in range(n)],
+          "characteristics_ch1": [f"disease state: {('ill', 'well')[i % 2]}" for i in range(n)]}
+with gzip.open(path, "wb", compresslevel=1) as file:
+    file.write(b'!Series_title\\t"measured"\\n')
+    for name, cells in fields.items():
+        file.write(("!Sample_" + name + "".join(f'\\t"{one}"' for one in cells) + "\\n").encode())
+    file.write(b"!series_matrix_table_begin\\n")
+    file.write(('"ID_REF"' + "".join(f'\\t"GSM{i}"' for i in range(n)) + "\\n").encode())
+    for start in range(0, p, 1000):
+        m = min(1000, p - start)
+        cells = (rng.standard_normal((m, n), np.float32) * 70_000).astype(np.int32) + 450_000
+        for j, row in enumerate(texts[cells.clip(0, len(texts) - 1)], start):
+            file.write(b'"%d_at"%b\\n' % (j, row.tobytes()))
+    file.write(b"!series_matrix_table_end\\n")
+"""
 READ_BED = """
 import sys
 from bed_reader import open_bed
@@ -164,6 +188,11 @@ import polars
 with open(sys.argv[1]) as file:
     types = [polars.String] * 6 + [polars.Int8] * (file.readline().count("\\t") - 5)
 polars.read_csv(sys.argv[1], separator="\\t", null_values="NA", schema_overrides=types)
+"""
+READ_GEO = """
+import sys
+import pandas
+pandas.read_csv(sys.argv[1], sep="\\t", comment="!", index_col=0)
 """
 READ_ZARR = """
 import sys
@@ -292,5 +321,19 @@ def raw() -> None:
         print(f"    {size_of(made)}")
 
 
+def geo() -> None:
+    """Measure a series matrix of GEO."""
+    options = options_of(500, 1_300_000)
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        file, made = Path(scratch) / "G_series_matrix.txt.gz", Path(scratch) / "g.zarr"
+        make(GEO, file, options)
+        print(f"  the series matrix: {size_of(file)}")
+        if importlib.util.find_spec("pandas"):
+            show("pandas, whole", sys.executable, "-c", READ_GEO, file)
+        how = ("--target", "disease state", "--memory-mb", options.memory_mb)
+        show("ingest", find_srs_ooc(), "ingest", file, made, *how)
+        print(f"    {size_of(made)}")
+
+
 if __name__ == "__main__":
-    subcommand(bed=bed, h5ad=h5ad, zarr=zarr, vcf=vcf, raw=raw)
+    subcommand(bed=bed, h5ad=h5ad, zarr=zarr, vcf=vcf, raw=raw, geo=geo)

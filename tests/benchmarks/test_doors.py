@@ -1,4 +1,4 @@
-"""The benchmark of formats read where they lie makes its genotypes, and ingests them."""
+"""The benchmark of formats read where they lie makes its files, and ingests them."""
 
 import re
 import subprocess
@@ -11,8 +11,8 @@ DOORS = Path(__file__).parents[2] / "benchmarks" / "doors.py"
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("kind", ["vcf", "raw"])
-def test_genotypes_are_made_and_ingested(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["vcf", "raw", "geo"])
+def test_files_are_made_and_ingested(tmp_path, kind):
     if kind == "vcf":
         pytest.importorskip("cyvcf2")
     command = [sys.executable, DOORS, kind, "--rows", "40", "--features", "1100"]
