@@ -106,10 +106,12 @@ def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed
     names = [f"rs{j}" for j in range(sum(sizes))]
     status = ["1", "2", *rng.choice(["1", "2", "-9"], n_rows - 2)]
     fam = [f"F I{i} 0 0 {i % 3} {one}" for i, one in enumerate(status)]
-    whole, files = packed(folder, dosages, names, fam, min_class_rows=1)[1], []
+    (path, whole), files = packed(folder, dosages, names, fam, min_class_rows=1), []
+    variants = path.with_suffix(".bim").read_text().splitlines(keepends=True)
     for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         some = slice(stop - size, stop)
         files.append(write_bed(folder, dosages[:, some], names[some], fam, name=f"chr{stop}"))
+        files[-1].with_suffix(".bim").write_text("".join(variants[some]))
     ingest = partial(srs_ooc.ingest, min_class_rows=1, target="phenotype")
     ingest(files, folder / "m.zarr")
     merged = Store.open(folder / "m.zarr")
