@@ -705,8 +705,8 @@ def test_other_files_and_cells_without_a_matrix_are_refused(tmp_path):
     twin, path = csv(tmp_path), cells(tmp_path / "t.h5ad", name="other")
     said = error_of("ingest", f"{twin}::x", tmp_path / "t.zarr")
     assert said.endswith(
-        "expected :: and a name after a file of HDF5, MATLAB, NumPy, VCF, BGEN, MatrixMarket, Zarr, "
-        "found a text table. Leave both out."
+        "expected :: and a name after a file of HDF5, MATLAB, NumPy, VCF, BGEN, MatrixMarket, "
+        "Zarr, found a text table. Leave both out."
     )
     said = error_of("ingest", path, tmp_path / "t.zarr")
     assert "expected X in the file, found no X, but obs, other, var. Name one" in said
