@@ -268,14 +268,14 @@ SIZES = {
         34_124,
         [
             Change("The house, third step, first half", 0, 0, 1317),
-            Change("Every file as its tool writes it", 700, 700, 142),
+            Change("Every file as its tool writes it", 700, 700, 140),
         ],
     ),
     "AST statements": (
         29_210,
         [
             Change("The house, third step, first half", 0, 0, 661),
-            Change("Every file as its tool writes it", 1374, 1374, 0),
+            Change("Every file as its tool writes it", 1376, 1376, 0),
         ],
     ),
     "C++ raw lines": (

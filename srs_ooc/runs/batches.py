@@ -41,8 +41,7 @@ def next_size(size: int, done: Batch, most: int) -> int:
     A first batch, which opens the store, says little: sizes grow at most fourfold each time.
     """
     each = done.seconds / max(1, len(done.parts))
-    wanted = ceil(TASK_SECONDS / each) if each > 0 else most
-    return max(1, min(wanted, 4 * size, most))
+    return max(1, min(ceil(TASK_SECONDS / each) if each > 0 else most, 4 * size, most))
 
 
 # What travels: the job that a worker prepares for once, its iterations, and what comes back.

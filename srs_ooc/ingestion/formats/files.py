@@ -405,12 +405,15 @@ class SvmlightTable(in_memory.SparseTable):
 
 def lines_in(pieces: PieceReader) -> Iterator[bytes]:
     """Yield the lines of a text, without their ends."""
-    rest = b""
+    parts = list[bytes]()  # of a line, which may be as long as the file
     for piece in pieces.pieces():
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
+        first, *others = piece.split(b"\n")
+        parts.append(first)
+        for line in others:
+            yield b"".join(parts)
+            parts = [line]
+    if last := b"".join(parts):
+        yield last
 
 
 # Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow; first the size
