@@ -125,10 +125,7 @@ def test_a_long_table_becomes_the_store_of_its_csv(tmp_path, database):
 
 def test_a_wide_table_becomes_the_store_of_its_csv(tmp_path, database):
     manifest = srs_ooc.ingest(
-        database,
-        tmp_path / "d.zarr",
-        query="select * from wide;",
-        target="status",
+        database, tmp_path / "d.zarr", query="select * from wide;", target="status"
     )
     twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="sample")
     assert manifest.checksums == twin.checksums
