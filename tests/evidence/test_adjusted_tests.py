@@ -12,13 +12,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.rank_tests import (
-    Contrast,
-    Covariates,
-    RankTarget,
-    combined,
-    contrasts_log_p,
-)
+from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, combined, contrasts_log_p
 from srs_ooc.native import _native
 from srs_ooc.native.numerics import log, orthonormal
 
