@@ -451,10 +451,10 @@ def contrasts_log_p(
         censoring, bar = target.of_censoring(risk).native, log(BY_RISK_SETS)
         of_rows = risk.times, risk.events, bar
         _native.risk_set_tests(columns, missing_code, own, censoring, *of_rows, log_p)
-    if categorical is not None and only in (None, Contrast.LOCATION):
-        which = np.flatnonzero(categorical)
-        limits = RARE_LEVEL, MOST_LEVELS, max(TARGET_LEVELS, len(target.scores))
-        _native.level_tests(columns, missing_code, own, fitted, exactly, which, *limits, log_p)
+    if categorical is not None and categorical.any() and only in (None, Contrast.LOCATION):
+        most = TARGET_LEVELS if fitted is not None else max(TARGET_LEVELS, len(target.scores))
+        limits = np.flatnonzero(categorical), RARE_LEVEL, MOST_LEVELS, most
+        _native.level_tests(columns, missing_code, own, fitted, exactly, *limits, log_p)
     log_p[:, list(target.untested)] = np.nan
     return log_p
 

@@ -28,7 +28,6 @@ struct Trees {
     std::vector<uint32_t> hash;
 
     explicit Trees(bool regression) : regression(regression) {}
-
     // What a tree counts or names, but its features: of 31 bits.
     static int32_t next_small(srs::NumberReader &in) {
         const uint64_t number = in.next();
@@ -225,7 +224,6 @@ void predict_block(Vector<const uint8_t> data, bool regression, const srs::Block
 }
 
 constexpr double UNITS = 68719476736.0; // 2^36, of changes of loss
-
 // Some trees, and rows that they are asked about.
 struct Panel {
     const Trees &trees;

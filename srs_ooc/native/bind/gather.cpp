@@ -207,9 +207,7 @@ int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> f
     return n_requests;
 }
 
-// Python binding that makes the probe: a column of a block, copied with its rows permuted.
-
-// Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
+// The probe, a column of a block with its rows permuted: Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
 template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t n_rows, int64_t stride, uint64_t key) {
     std::vector<Code> column(static_cast<size_t>(n_rows));
     for (int64_t i = 0; i < n_rows; ++i) column[static_cast<size_t>(i)] = from[i * stride];
