@@ -38,11 +38,7 @@ def test_every_method_of_the_package_passes(name, round_size):
     method = dict(methods())[name]
     some = np.arange(5, 400, 3, dtype=np.uint32)
     for candidates in (None, some):
-        check_sampler(
-            defaults(method).make,
-            round_size=round_size,
-            candidates=candidates,
-        )
+        check_sampler(defaults(method).make, round_size=round_size, candidates=candidates)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import frexp
@@ -498,10 +498,9 @@ class _Measuring:
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
             slot = batch.slots(self._features)
-            for some in range(0, len(batch.root), together):
-                part = replace(batch, root=batch.root[some : some + together])
-                yield part, slot, range(first + some, first + some + len(part.root))
-            first += len(batch.root)
+            for part in batch.parts(together):
+                yield part, slot, range(first, first + len(part.root))
+                first += len(part.root)
 
     def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> Bytes:
         """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.

@@ -47,8 +47,7 @@ OF_SIZES = np.repeat(np.arange(7, dtype=np.int32), SIZES)
 
 
 @pytest.mark.parametrize(
-    ("alike", "expected"),
-    [("any", [7]), ("octave", [1, 1, 2, 3]), ("size", [1, 1, 1, 1, 1, 2])],
+    ("alike", "expected"), [("any", [7]), ("octave", [1, 1, 2, 3]), ("size", [1, 1, 1, 1, 1, 2])]
 )
 def test_groups_are_alike_by_their_size_or_not(alike, expected):
     units = Exchangeability(len(OF_SIZES), None, OF_SIZES, alike)

@@ -8,6 +8,8 @@ environment the test has changed.
 import functools
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -105,6 +107,30 @@ def peak_kb(*arguments, cwd=None):
     done = finished([sys.executable, "-ISc", LAUNCHER, *command_line(*arguments)], cwd)
     assert done.returncode == 0, done.stderr
     return int(done.stderr.rsplit("peak-kb ", 1)[1])
+
+
+def least_cap(*arguments, too_small=9):
+    """Return the smallest cap that a command names where it is given one that is too small."""
+    refused = error_of(*arguments, "--memory-mb", too_small)
+    return int(re.findall(r"--memory-mb (\d+)", refused)[-1])
+
+
+def check_least_cap(*arguments, too_small=9):
+    """Return the smallest cap that a command names; it works, and the peak stays under it."""
+    cap = least_cap(*arguments, too_small=too_small)
+    assert peak_kb(*arguments, "--memory-mb", cap) * 1024 < cap * 10**6
+    return cap
+
+
+def killed_in(module, name, *arguments):
+    """Run a command that kills itself where it calls a function of a module of ingestion."""
+    killed = (
+        f"import os, signal, srs_ooc.base.files, srs_ooc.ingestion.{module} as module; "
+        "from srs_ooc.__main__ import main; "
+        f"module.{name} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL); main()"
+    )
+    done = finished([sys.executable, "-c", killed, *map(str, arguments)])
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def wait_for(process, run, done):

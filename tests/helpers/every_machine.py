@@ -108,11 +108,7 @@ NETWORKS = {
     "prs": ("--method", "prs", "--models", 10, "--epochs", 3, "--folds", 3),
     "joint": ("--method", "prs", "--joint", 0.01, "--models", 10, "--epochs", 3, "--folds", 3),
 }
-FEW = [
-    ("tests", "with_gaps"),
-    ("tests", "halves"),
-    ("leverage of values", "numbers"),
-]
+FEW = [("tests", "with_gaps"), ("tests", "halves"), ("leverage of values", "numbers")]
 MANY = [
     *(("tests", table) for table in TABLES),
     *((name, "genotypes") for name in ("probe", "random subspace", "sensitivity")),

@@ -13,9 +13,7 @@ from math import factorial, gcd, prod
 import numpy as np
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.rank_tests import (
-    MOST_LEVELS as MOST_COLUMN_LEVELS,
-)
+from srs_ooc.evidence.rank_tests import MOST_LEVELS as MOST_COLUMN_LEVELS
 from srs_ooc.evidence.rank_tests import (
     RARE_LEVEL,
     TARGET_LEVELS,

@@ -20,23 +20,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from forest_reference import (
-    Leaf,
-    Split,
-    TargetLeaf,
-    encode_tree,
-    map_categories,
-    mix32_array,
-)
+from forest_reference import Leaf, Split, TargetLeaf, encode_tree, map_categories, mix32_array
 from numpy.typing import NDArray
 
-from srs_ooc.base.seeds import (
-    UINT32_MASK,
-    Purpose,
-    derive,
-    derive_array,
-    scale_below,
-)
+from srs_ooc.base.seeds import UINT32_MASK, Purpose, derive, derive_array, scale_below
 from srs_ooc.trees.response import (
     ENTROPY_BITS,
     IMPORTANCE_BITS,
@@ -475,11 +462,7 @@ def grow_forest(
 
 class _Grower:
     def __init__(
-        self,
-        codes: NDArray[np.integer],
-        training: TrainingRows,
-        drawer: Drawer,
-        limits: TreeLimits,
+        self, codes: NDArray[np.integer], training: TrainingRows, drawer: Drawer, limits: TreeLimits
     ) -> None:
         self.codes, self.response, self.limits = codes, training.response, limits
         self.drawer = drawer

@@ -287,11 +287,7 @@ def renamed(table, **names):
         (lambda t: t | {"h": t["f1"]}, {}, r"found 1 more \('h'\)"),
         (lambda t: t | {"id": ["r3", *t["id"][1:]]}, {}, "distinct row ids, found 'r3'"),
         (lambda t: t | {"c": ["1"] * 30}, {}, None),
-        (
-            lambda t: t | {"f1": ["u", "v"] * 15},
-            {},
-            "feature 'f1': expected categories, or",
-        ),
+        (lambda t: t | {"f1": ["u", "v"] * 15}, {}, "feature 'f1': expected categories, or"),
         (lambda t: renamed(t, y="z"), {}, r"no such column 'y' \(--target\)"),
         (lambda t: t | {"y": ["a", "c"] + ["b"] * 28}, {}, "classes has fewer: 'c'"),
         (lambda t: t, {"code_dtype": "uint16"}, "--code-dtype: expected 'uint8'"),

@@ -26,769 +26,328 @@ N_ROWS, N_COLUMNS = 12, 3
 LARGE = 2**62
 
 
-def bytes_of(*shape):
+def u1(*shape):
     return (np.arange(np.prod(shape)) % 5).astype(np.uint8).reshape(shape)
-
-
-def none_of(dtype):
-    return np.zeros(0, dtype)
 
 
 def of(dtype, *items):
     return np.array(items, dtype)
 
 
-def target_side():
-    """The arguments of a test's target."""
-    return {
-        "rows": np.arange(N_ROWS, dtype=np.int32),
-        "starts": of(np.int64, 0, 6, N_ROWS),
-        "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-        "n_targets": 2,
-        "nominal": True,
-        "order": of(np.int32, 0, 1),
-        "scores": of(np.int64, 0, 5),
-    }
+def upto(stop, dtype="i4", start=0):
+    return np.arange(start, stop, dtype=dtype)
 
 
-def block_of_codes():
-    return {
-        "codes": bytes_of(N_COLUMNS * N_ROWS),
-        "code_nbytes": 1,
-        "tiled": False,
-        "n_rows": N_ROWS,
-        "values": np.arange(N_COLUMNS * 6.0),
-        "n_values": 6,
-        "features": np.arange(N_COLUMNS, dtype=np.uint32),
-    }
+def zeros(dtype, *shape):
+    return np.zeros(shape, dtype)
 
 
-def grow(impurity=0, **others):
-    labels = np.arange(N_ROWS) // 6
-    call = {
-        **block_of_codes(),
-        "categorical": np.zeros(N_COLUMNS, np.uint8),
-        "rows": np.arange(N_ROWS, dtype=np.int32),
-        "root_stats": of(np.int64, 6, 6, 6, 6),
-        "n_classes": 2,
-        "channels": np.ones(N_ROWS, np.int32),
-        "flush": 1000,
-        "root_scale": 12.0,
-        "tree_key": 1,
-        "max_features": 2,
-        "max_depth": -1,
-        "min_samples_leaf": 1,
-        "min_decrease": 0,
-        "best": False,
-        "impurity": impurity,
-        "xlogx": np.arange(N_ROWS + 1),
-        "importance": np.zeros(N_COLUMNS, np.int64),
-        "isa": "",
-        "record_leaves": N_ROWS,
-        "n_threads": 1,
-        "first_tree": 0,
-        "n_trees": 1,
-        "bootstrap": False,
-    }
-    if impurity == 1:
-        call |= {"channels": none_of(np.int32), "root_stats": of(np.int64, 6, 6)}
-    if impurity == 2:
-        targets = (labels * 7).astype(np.int32)
-        call |= {"n_classes": 1, "channels": targets}
-        call |= {"root_stats": of(np.int64, N_ROWS, targets.sum())}
-    return _native.grow, call | others
-
-
-def sorted_call():
-    return _native.grow_sorted, {
-        **block_of_codes(),
-        "fitted": np.arange(8, dtype=np.int32),
-        "predicted": np.arange(8, 12, dtype=np.int32),
-        "labels": (np.arange(N_ROWS) % 2).astype(np.int32),
-        "targets": none_of(np.int32),
-        "n_classes": 2,
-        "root_scale": 8.0,
-        "tree_key": 1,
-        "max_depth": -1,
-        "min_samples_leaf": 1,
-        "isa": "",
-        "importance": np.zeros(N_COLUMNS, np.int64),
-        "shares": np.zeros((4, 2)),
-    }
-
-
-def subsets_call():
-    return _native.judge_subsets, {
-        "codes": bytes_of(N_COLUMNS * N_ROWS),
-        "code_nbytes": 1,
-        "n_rows": N_ROWS,
-        "features": np.arange(N_COLUMNS, dtype=np.uint32),
-        "places": of(np.int32, 0, 1, 2),
-        "bounds": of(np.int64, 0, 1, 3),
-        "times": np.ones((2, N_ROWS), np.uint16),
-        "predicted": of(np.uint16, 0, 1, 2, 3),
-        "predicted_bounds": of(np.int64, 0, 2, 4),
-        "tree_keys": of(np.uint64, 1, 2),
-        "labels": (np.arange(N_ROWS) % 2).astype(np.int32),
-        "targets": none_of(np.int32),
-        "n_classes": 2,
-        "max_depth": -1,
-        "min_samples_leaf": 1,
-        "isa": "",
-        "losses": np.zeros(2),
-    }
-
-
-NODES = {  # a split by slot 0 and two leaves
-    "slot": of(np.int64, 0, -1, -1),
-    "code": of(np.int32, 1, 1, 1),
-    "right": of(np.int32, 2, 0, 1),
-    "n_rows": of(np.int64, 6, 3, 3),
-    "how": of(np.int32, 0, 0, 0),
-    "hashes": of(np.uint32, 0, 0, 0),
-    "pair_class": of(np.int32, 0, 1),
-    "pair_count": of(np.int64, 3, 3),
-    "code_nbytes": 1,
-}
-TREE = bytes([1, 1, 0, 1, 0, 3, 0, 1, 1, 3])
-TREES = np.frombuffer(TREE * 2, np.uint8)
-
-
-def tree_arrays():
-    arrays = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in NODES.items()}
-    return {"root": of(np.int32, 0, 0)} | arrays
-
-
-def tally_call(function, n_outputs, truth, **others):
-    return function, {
-        "base": np.ones((6, n_outputs), np.int64),
-        "effects": np.ones((6, 2 * n_outputs), np.int64),
-        "n_votes": np.ones(6, np.int64),
-        "truth": truth,
-        **others,
-        "tally": np.zeros((2, 3), np.int64),
-        "n_threads": 2,
-    }
-
-
-CHUNK = bytes_of(N_COLUMNS, N_ROWS)
-MAPPED = np.resize(
-    CHUNK, 1000
-)  # how long a mapping is is not known: none of the calls reads further
-
-
-def gather_call(function, sources):
-    return function, sources | {
-        "features": of(np.uint32, 0, 1, 5),
-        "n_features": 2 * N_COLUMNS,
-        "chunk_features": N_COLUMNS,
-        "n_rows": N_ROWS,
-        "rows": np.arange(8, dtype=np.int32),
-        "code_nbytes": 1,
-        "tiled": False,
-        "out": np.zeros(N_COLUMNS * 8, np.uint8),
-    }
+def ones(dtype, *shape):
+    return np.ones(shape, dtype)
 
 
 @functools.cache
 def descriptor():
-    """Open the chunk in a file that has no name, while the process lives."""
+    """Open a chunk of three columns in a file that has no name, while the process lives."""
     opened, name = tempfile.mkstemp()
     Path(name).unlink()
-    os.write(opened, CHUNK.tobytes())
+    os.write(opened, u1(N_COLUMNS, N_ROWS).tobytes())
     return opened
 
 
-def coded(values, codes):
-    return _native.code_columns, {
-        "values": values,
-        "codes": np.zeros(values.shape, codes),
-        "n_missing": np.zeros(N_COLUMNS, np.uint32),
-        "n_codes": np.zeros(N_COLUMNS, np.uint16),
-        "exact": np.zeros(N_COLUMNS, bool),
-        "kinds": np.zeros(N_COLUMNS, np.uint8),
-        "lows": np.zeros((N_COLUMNS, N_ROWS)),
-        "highs": np.zeros((N_COLUMNS, N_ROWS)),
-        "long_rows": 1000,
-    }
-
-
-def reader_call():
-    return {
-        "slots": of(np.int32, 0, 1, -1),
-        "marks": b",\0.",
-        "missing": None,
-        "line": 1,
-        "after_return": False,
-        "kinds": b"",
-        "by_row": False,
-        "max_category_nbytes": 1000,
-        "row_kinds": {},
-        "counts": False,
-    }
-
-
 def reader():
-    table = _native.TableReader(**reader_call())
+    table = _native.TableReader(**call_of("TableReader"))
     table.set_panel(np.zeros((2, 4)))
     return table
 
 
-def dealer():
-    return _native.RowDealer(of(np.uint32, 2, 0), 3, 2)
+TREE = bytes([1, 1, 0, 1, 0, 3, 0, 1, 1, 3])  # a split by slot 0 and two leaves
+MAPPED = u1(1000)  # how long a mapping is is not known: none of the calls reads further
+GOOD = """
+    codes=u1(36), columns=u1(3, 12), steps=u1(3, 12), code_nbytes=1, tiled=False,
+    n_rows=N_ROWS, n_columns=3, values=zeros("f8", 3, 6), features=upto(3, "u4"),
+    rows=upto(12), categorical=zeros("u1", 3), importance=zeros("i8", 3), regression=False,
+    root_stats=np.array([[6, 6], [6, 6]]), n_classes=2, channels=ones("i4", 1, 12),
+    root_scale=12.0, tree_key=1, max_features=2, max_depth=-1, min_samples_leaf=1, min_decrease=0,
+    best=False, impurity=0, xlogx=upto(13, "i8"), isa="", records=True, first_tree=0, n_trees=1,
+    bootstrap=False, n_threads=2, predicted=upto(12, start=8), last_tree=2,
+    labels=upto(12) // 6, shares=zeros("f8", 6, 2), places=upto(3), bounds=of("i8", 0, 5, 12),
+    predicted_bounds=of("i8", 0, 2, 4), tree_keys=of("u8", 1, 2), losses=zeros("f8", 2),
 
+    slot=of("i8", *[0, -1, -1] * 2), threshold=zeros("f8", 6), altered=u1(2, 6) + np.uint8(1),
+    votes=ones("u1", 2, 6), bits=20, base=ones("i8", 6, 2), effects=ones("i8", 6, 4),
+    n_votes=ones("i8", 6), truth=zeros("i8", 6), tally=zeros("i8", 2, 3), unit=1.0,
 
-TEXT = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
-_numbers = {"values": np.linspace(0, 1, N_COLUMNS * N_ROWS).reshape(N_COLUMNS, N_ROWS)}
+    key=1, bound=9, excluded=of("u4", 1, 2), block_size=2, items=of("u4", 3, 1, 2), first=0,
+    largest=3, n_candidates=9, heavy=of("u4", 1, 5), counts=of("i4", 1, 2), light=0.5,
+    compared_with=5, sums=zeros("i8", 4), n_drawn=zeros("u4", 4), n_better=zeros("u4", 4),
+    changed=zeros("?", 2), page_items=2, min_draws=0, numerator=1, denominator=2,
+
+    addresses=of("u8", MAPPED.ctypes.data, MAPPED.ctypes.data), n_features=6, chunk_features=3,
+    descriptors=of("i4", descriptor(), descriptor()), present=of("u1", *[7] * 6),
+    lines=upto(6, "u1"), kept=of("u1", 85, 5), offset=1, nbytes=3, positions=of("i8", 1, 0),
+    column_nbytes=12, source=0, target=2,
+
+    data=np.frombuffer(b"1,2,3\\n4,5,6\\n", np.uint8), start=0, slots=of("i4", 0, 1, -1),
+    marks=b",\\0.", missing=None, line=1, after_return=False, by_row=False,
+    max_category_nbytes=1000, row_kinds={}, text=b"1 1 5\\n2 3 7\\n", blob=b"one two",
+    ends=of("u8", 3, 7), n_missing=zeros("u4", 3), n_codes=5, exact=zeros("?", 3),
+    kinds=zeros("u1", 3), lows=zeros("f8", 3, 12), highs=zeros("f8", 3, 12), long_rows=1000,
+    width=3, block_lines=2, missing_code=255, other=False, tiles=zeros("u8", 1, 2, 64),
+    coefficients=np.array([[7.0, -5.0]]), last=2, pairs=zeros("i4", 8, 2),
+
+    starts=of("i8", 0, 6, 12), targets=upto(12) % 2, n_targets=2, nominal=True,
+    order=of("i4", 0, 1), scores=of("i8", 0, 5), exactly=True, only=3, log_p=zeros("f8", 3, 3),
+    which=of("i8", 0, 2),
+    rare=1, most_levels=64, target_levels=32, times=upto(12), events=upto(12) % 2 > 0,
+    bar=1.0, shrink=0.5,
+    basis=np.full((12, 2), 0.25), products=np.eye(2), symmetric=np.eye(3),
+    vectors=zeros("f8", 3, 2), x=ones("f8", 3), a=ones("f8", 3, 2), b=ones("f8", 3, 4),
+    n_root_rows=9, n_channels=0, n_fitted=9, n_predicted=1,
+"""
+"""What is right of each argument by its name, in most of the calls."""
+
+GATHER = 'features=of("u4", 0, 1, 5), rows=upto(8), out=zeros("u1", 24)'
+TREES = f"data=np.frombuffer({TREE!r} * 2, np.uint8)"
+BLOCK = 'block=made("Block"), limits=made("TreeLimits")'
+TESTED = 'target=made("RankTarget"), covariates='
+ADJUSTED = TESTED + 'made("Covariates")'
+DEALT = 'rows=zeros("f8", 2, 3), first=3, '
 CALLS = {
-    "grow": grow,
-    "grow entropy": lambda: grow(1),
-    "grow regression": lambda: grow(2, record_leaves=0, n_trees=2, bootstrap=True),
-    "grow_sorted": sorted_call,
-    "judge_subsets": subsets_call,
-    "decode_trees": lambda: (
-        _native.decode_trees,
-        {
-            "data": TREES,
-            "starts": of(np.int64, 0, len(TREE)),
-            "stops": of(np.int64, len(TREE), 2 * len(TREE)),
-            "regression": False,
-        },
-    ),
-    "predict_block": lambda: (
-        _native.predict_block,
-        {
-            "data": TREES[: len(TREE)],
-            "regression": False,
-            "codes": bytes_of(N_COLUMNS * N_ROWS),
-            "code_nbytes": 1,
-            "tiled": False,
-            "n_rows": N_ROWS,
-            "features": np.arange(N_COLUMNS, dtype=np.uint32),
-            "rows": np.arange(6, dtype=np.int32),
-            "shares": np.zeros((6, 2)),
-        },
-    ),
-    "add_shares": lambda: (
-        _native.add_shares,
-        tree_arrays()
-        | {"threshold": np.zeros(3), "panel": np.zeros((2, 6)), "shares": np.zeros((6, 2))},
-    ),
-    "add_effects": lambda: (
-        _native.add_effects,
-        tree_arrays()
-        | {
-            "codes": bytes_of(2, 6),
-            "altered": bytes_of(2, 6) + 1,
-            "votes": np.ones((2, 6), np.uint8),
-            "bits": 20,
-            "base": np.zeros((6, 2), np.int64),
-            "effects": np.zeros((6, 4), np.int64),
-            "n_threads": 2,
-        },
-    ),
-    "tally_classes": lambda: tally_call(_native.tally_classes, 2, np.zeros(6, np.int64)),
-    "tally_targets": lambda: tally_call(_native.tally_targets, 1, np.zeros(6), unit=1.0),
-    "draw_distinct": lambda: (
-        _native.draw_distinct,
-        {"key": 1, "bound": 9, "excluded": of(np.uint32, 1, 2), "out": np.zeros(4, np.uint32)},
-    ),
-    "draw_blocks": lambda: (
-        _native.draw_blocks,
-        {
-            "key": 1,
-            "bound": 9,
-            "block_size": 2,
-            "excluded": of(np.uint32, 1, 2),
-            "out": np.zeros(4, np.uint32),
-        },
-    ),
-    "sort_items": lambda: (_native.sort_items, {"items": of(np.uint32, 3, 1, 2)}),
-    "draw_subsets": lambda: (
-        _native.draw_subsets,
-        {
-            "key": 1,
-            "first": 0,
-            "largest": 3,
-            "n_candidates": 9,
-            "heavy": of(np.uint32, 1, 5),
-            "counts": of(np.int32, 1, 2),
-            "unit": 1.0,
-            "light": 0.5,
-            "bounds": np.zeros(4, np.int64),
-        },
-    ),
-    "add_outcome": lambda: (
-        _native.add_outcome,
-        {
-            "features": of(np.uint32, 0, 3),
-            "importance": of(np.int64, 5, 6),
-            "compared_with": 5,
-            "sums": np.zeros(4, np.int64),
-            "n_drawn": np.zeros(4, np.uint32),
-            "n_better": np.zeros(4, np.uint32),
-            "changed": np.zeros(2, bool),
-            "page_items": 2,
-        },
-    ),
-    "passes": lambda: (
-        _native.passes,
-        {
-            "features": of(np.uint32, 0, 3),
-            "n_drawn": np.ones(4, np.uint32),
-            "n_better": np.ones(4, np.uint32),
-            "min_draws": 0,
-            "numerator": 1,
-            "denominator": 2,
-            "out": np.zeros(2, bool),
-        },
-    ),
-    "gather_mapped": lambda: gather_call(
-        _native.gather_mapped, {"addresses": of(np.uint64, MAPPED.ctypes.data, MAPPED.ctypes.data)}
-    ),
-    "gather_files": lambda: gather_call(
-        _native.gather_files,
-        {"descriptors": of(np.int32, descriptor(), descriptor())},
-    ),
-    "gather_genotypes": lambda: (
-        _native.gather_genotypes,
-        {
-            "addresses": np.zeros(0, np.uint64),
-            "descriptors": of(np.int32, descriptor()),
-            "present": of(np.uint8, *[7] * 6),
-            "features": of(np.uint32, 0, 1, 5),
-            "n_rows": N_ROWS,
-            "rows": np.arange(8, dtype=np.int32),
-            "tiled": False,
-            "out": np.zeros(N_COLUMNS * 8, np.uint8),
-        },
-    ),
-    "count_genotypes": lambda: (
-        _native.count_genotypes,
-        {"lines": of(np.uint8, *range(6)), "kept": of(np.uint8, 85, 5), "out": np.zeros(9, "u4")},
-    ),
-    "pack_genotypes": lambda: (
-        _native.pack_genotypes,
-        {"values": np.ones((3, 5)), "out": np.zeros(6, np.uint8)},
-    ),
-    "read_lines": lambda: (
-        _native.read_lines,
-        {
-            "descriptors": of(np.int32, descriptor()),
-            "offset": 1,
-            "nbytes": 3,
-            "positions": of(np.int64, 1, 0),
-            "out": np.zeros(6, np.uint8),
-        },
-    ),
-    "advise_files": lambda: (
-        _native.advise_files,
-        {
-            "descriptors": of(np.int32, descriptor(), descriptor()),
-            "features": of(np.uint32, 0, 2),
-            "chunk_features": N_COLUMNS,
-            "column_nbytes": N_ROWS,
-        },
-    ),
-    "copy_shuffled": lambda: (
-        _native.copy_shuffled,
-        {
-            "block": bytes_of(N_COLUMNS * N_ROWS),
-            "n_columns": N_COLUMNS,
-            "n_rows": N_ROWS,
-            "code_nbytes": 1,
-            "tiled": False,
-            "source": 0,
-            "target": 2,
-            "key": 1,
-        },
-    ),
-    "HeaderReader.feed": lambda: (
-        _native.HeaderReader(b",\0.").feed,
-        {"data": TEXT, "start": 0},
-    ),
-    "TableReader": lambda: (_native.TableReader, reader_call()),
-    "TableReader.set_panel": lambda: (reader().set_panel, {"panel": np.zeros((2, 4))}),
-    "TableReader.feed": lambda: (reader().feed, {"data": TEXT, "start": 0}),
-    "EntryReader.read": lambda: (
-        _native.EntryReader(2, 3, True, True, False).read,
-        {"text": b"1 1 5\n2 3 7\n", "out": np.zeros((3, 12), np.uint8)},
-    ),
-    "TextCoder.code": lambda: (
-        _native.TextCoder(1000, counts=False).code,
-        {"blob": b"one two", "ends": of(np.uint64, 3, 7)},
-    ),
-    "code_columns": lambda: coded(_numbers["values"], np.uint8),
-    "code_columns long": lambda: coded(_numbers["values"].astype(np.float32), np.uint16),
-    "look_at": lambda: (_native.look_at, {"values": np.zeros((2, 3))}),
-    "put_rows": lambda: (
-        _native.put_rows,
-        {
-            "rows": np.zeros((2, 3)),
-            "columns": of(np.uint32, 2, 0),
-            "panel": np.zeros((2, 5)),
-            "first": 3,
-        },
-    ),
-    "RowDealer": lambda: (
-        _native.RowDealer,
-        {"columns": of(np.uint32, 2, 0), "width": 3, "block_lines": 2},
-    ),
-    "RowDealer.deal": lambda: (
-        dealer().deal,
-        {"rows": np.zeros((2, 3)), "panel": np.zeros((5, 2)), "first": 3},
-    ),
-    "RowDealer.lines": lambda: (
-        dealer().lines,
-        {"panel": np.zeros((5, 2)), "block": 0, "out": np.zeros((2, 4))},
-    ),
-    "halve_columns": lambda: (
-        _native.halve_columns,
-        {
-            "codes": bytes_of(N_COLUMNS, N_ROWS),
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "bounds": of(np.int64, 0, 5, N_ROWS),
-            "missing_code": 255,
-            "other": False,
-            "tiles": np.zeros((1, 2, 64), np.uint64),
-            "first": 61,
-        },
-    ),
-    "scan_pairs": lambda: (
-        _native.scan_pairs,
-        {
-            "tiles": np.full((2, 2, 64), 5, np.uint64),
-            "n_columns": 70,
-            "bounds": of(np.int64, 0, 5, N_ROWS),
-            "coefficients": np.array([[7.0, -5.0]]),
-            "first": 0,
-            "last": 2,
-            "scores": np.zeros(8),
-            "pairs": np.zeros((8, 2), np.int32),
-            "n_threads": 2,
-            "isa": "",
-        },
-    ),
-    "rank_tests": lambda: (
-        _native.rank_tests,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            **target_side(),
-            "exactly": True,
-            "only": 3,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-        },
-    ),
-    "level_tests": lambda: (
-        _native.level_tests,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            **target_side(),
-            "exactly": True,
-            "which": of(np.int64, 0, 2),
-            "rare": 1,
-            "most_levels": 64,
-            "target_levels": 32,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-        },
-    ),
-    "risk_set_tests": lambda: (
-        _native.risk_set_tests,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": False,
-            "order": of(np.int32),
-            "scores": of(np.int64, 0, 5),
-            "times": np.arange(N_ROWS, dtype=np.int32),
-            "events": np.arange(N_ROWS) % 2 > 0,
-            "censored": (np.arange(N_ROWS) % 3 > 0).astype(np.int32),
-            "censoring": of(np.int64, 0, 5),
-            "bar": 1.0,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-        },
-    ),
-    "adjusted_tests": lambda: (
-        _native.adjusted_tests,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            **target_side(),
-            "basis": np.full((N_ROWS, 2), 0.25),
-            "products": np.eye(2),
-            "shrink": 0.5,
-            "exactly": True,
-            "only": 3,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-            "isa": "",
-        },
-    ),
-    "adjusted_steps": lambda: (
-        _native.adjusted_steps,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            "basis": np.full((N_ROWS, 2), 0.25),
-            "products": np.eye(2),
-            "out": np.zeros((N_COLUMNS, 3 * N_ROWS), np.uint8),
-            "isa": "",
-        },
-    ),
-    "step_tests": lambda: (
-        _native.step_tests,
-        {
-            "steps": bytes_of(N_COLUMNS, N_ROWS),
-            **target_side(),
-            "shrink": 0.5,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-        },
-    ),
-    "adjusted_level_tests": lambda: (
-        _native.adjusted_level_tests,
-        {
-            "columns": bytes_of(N_COLUMNS, N_ROWS),
-            "n_codes": 5,
-            **target_side(),
-            "basis": np.full((N_ROWS, 2), 0.25),
-            "products": np.eye(2),
-            "shrink": 0.5,
-            "exactly": True,
-            "which": of(np.int64, 0, 2),
-            "rare": 1,
-            "most_levels": 64,
-            "log_p": np.zeros((N_COLUMNS, 3)),
-            "isa": "",
-        },
-    ),
-    "logs": lambda: (_native.logs, {"x": np.ones(3), "out": np.zeros(3)}),
-    "powers": lambda: (_native.powers, {"x": np.ones(3), "out": np.zeros(3)}),
-    "add_products": lambda: (
-        _native.add_products,
-        {"a": np.ones((3, 2)), "b": np.ones((3, 4)), "out": np.zeros((2, 4)), "isa": ""},
-    ),
-    "top_eigenvectors": lambda: (
-        _native.top_eigenvectors,
-        {
-            "symmetric": np.eye(3),
-            "values": np.zeros(2),
-            "vectors": np.zeros((3, 2)),
-            "isa": "",
-        },
-    ),
-    "scratch_nbytes": lambda: (
-        _native.scratch_nbytes,
-        {
-            "n_root_rows": 9,
-            "n_columns": 3,
-            "n_classes": 2,
-            "n_channels": 0,
-            "code_nbytes": 1,
-            "best": False,
-            "n_threads": 1,
-        },
-    ),
-    "sorted_scratch_nbytes": lambda: (
-        _native.sorted_scratch_nbytes,
-        {"n_rows": 9, "n_columns": 3, "n_fitted": 9, "n_predicted": 1, "tiled": False},
-    ),
+    "Block": "",
+    "Response": "",
+    "Response plain": 'channels=zeros("i4", 0, 12)',
+    "Response regression": """channels=upto(12)[None] // 6 * 7, labels=zeros("i4", 12), n_classes=1,
+        regression=True""",
+    "TrainingRows": 'response=made("Response"), order=upto(12)',
+    "TrainingRows plain": """response=made("Response plain"), order=upto(12),
+        root_stats=np.array([[6], [6]])""",
+    "TrainingRows regression": """response=made("Response regression"), order=upto(12),
+        root_stats=np.array([[12, 42]])""",
+    "TreeLimits": "",
+    "TreeLimits entropy": "impurity=1",
+    "TreeLimits regression": "impurity=2",
+    "grow": f'{BLOCK}, rows=made("TrainingRows"), n_threads=1',
+    "grow entropy": """block=made("Block"), rows=made("TrainingRows plain"),
+        limits=made("TreeLimits entropy"), n_threads=1""",
+    "grow regression": """block=made("Block"), rows=made("TrainingRows regression"), n_trees=2,
+        limits=made("TreeLimits regression"), n_threads=1, records=False, bootstrap=True""",
+    "grow_sorted": f'{BLOCK}, rows=made("TrainingRows plain"), shares=zeros("f8", 4, 2)',
+    "Block without values": 'values=zeros("f8", 0, 0)',
+    "judge_subsets": """block=made("Block without values"), response=made("Response plain"),
+        limits=made("TreeLimits"), bounds=of("i8", 0, 1, 3), times=ones("u2", 2, 12),
+        predicted=upto(4, "u2")""",
+    "decode_trees": f'{TREES}, starts=of("i8", 0, 10), stops=of("i8", 10, 20)',
+    "predict_block": f"{BLOCK}, {TREES}[:10], rows=upto(6)",
+    "add_shares": 'trees=made("decode_trees"), panel=zeros("f8", 2, 6)',
+    "add_effects": """trees=made("decode_trees"), codes=u1(2, 6), base=zeros("i8", 6, 2),
+        effects=zeros("i8", 6, 4)""",
+    "tally_classes": "",
+    "tally_targets": 'base=ones("i8", 6, 1), effects=ones("i8", 6, 2), truth=zeros("f8", 6)',
+    "draw_distinct": 'out=zeros("u4", 4)',
+    "draw_blocks": 'out=zeros("u4", 4)',
+    "sort_items": "",
+    "draw_subsets": 'bounds=zeros("i8", 4)',
+    "add_outcome": 'features=of("u4", 0, 3), importance=of("i8", 5, 6)',
+    "passes": """features=of("u4", 0, 3), n_drawn=ones("u4", 4), n_better=ones("u4", 4),
+        out=zeros("?", 2)""",
+    "gather_mapped": GATHER,
+    "gather_files": GATHER,
+    "gather_genotypes": f'{GATHER}, addresses=of("u8"), descriptors=of("i4", descriptor())',
+    "count_genotypes": 'out=zeros("u4", 9)',
+    "pack_genotypes": 'values=ones("f8", 3, 5), out=zeros("u1", 6)',
+    "read_lines": 'descriptors=of("i4", descriptor()), out=zeros("u1", 6)',
+    "advise_files": 'features=of("u4", 0, 2)',
+    "copy_shuffled": BLOCK,
+    "HeaderReader.feed": "",
+    "TableReader": 'kinds=b"", counts=False',
+    "TableReader.set_panel": 'panel=zeros("f8", 2, 4)',
+    "TableReader.feed": "",
+    "EntryReader.read": 'out=zeros("u1", 3, 12)',
+    "TextCoder.code": "",
+    "code_columns": """values=np.linspace(0, 1, 36).reshape(3, 12), codes=zeros("u1", 3, 12),
+        n_codes=zeros("u2", 3)""",
+    "code_columns long": """values=np.linspace(0, 1, 36).reshape(3, 12).astype("f4"),
+        codes=zeros("u2", 3, 12), n_codes=zeros("u2", 3)""",
+    "look_at": 'values=zeros("f8", 2, 3)',
+    "put_rows": DEALT + 'columns=of("u4", 2, 0), panel=zeros("f8", 2, 5)',
+    "RowDealer": 'columns=of("u4", 2, 0)',
+    "RowDealer.deal": DEALT + 'panel=zeros("f8", 5, 2)',
+    "RowDealer.lines": 'panel=zeros("f8", 5, 2), block=0, out=zeros("f8", 2, 4)',
+    "halve_columns": "codes=u1(3, 12), first=61",
+    "scan_pairs": 'tiles=np.full((2, 2, 64), 5, "u8"), n_columns=70, scores=zeros("f8", 8)',
+    "RankTarget": "",
+    "RankTarget levels": 'nominal=False, order=of("i4")',
+    "RankTarget censoring": 'nominal=False, order=of("i4"), targets=of("i4", *[0, 1, 1] * 4)',
+    "Covariates": "",
+    "rank_tests": TESTED + "None",
+    "rank_tests adjusted": ADJUSTED,
+    "level_tests": TESTED + "None",
+    "level_tests adjusted": ADJUSTED,
+    "risk_set_tests": 'target=made("RankTarget levels"), censoring=made("RankTarget censoring")',
+    "adjusted_steps": ADJUSTED + ', out=zeros("u1", 3, 36)',
+    "step_tests": ADJUSTED,
+    "logs": 'out=zeros("f8", 3)',
+    "powers": 'out=zeros("f8", 3)',
+    "add_products": 'out=zeros("f8", 2, 4)',
+    "top_eigenvectors": 'values=zeros("f8", 2)',
+    "scratch_nbytes": "n_threads=1",
+    "sorted_scratch_nbytes": "n_rows=9",
 }
+"""Each call: its function, and what it has that GOOD has not."""
+MADE = {
+    "HeaderReader": lambda: _native.HeaderReader(b",\0."),
+    "TableReader": reader,
+    "EntryReader": lambda: _native.EntryReader(2, 3, True, True, False),
+    "TextCoder": lambda: _native.TextCoder(1000, counts=False),
+    "RowDealer": lambda: _native.RowDealer(of("u4", 2, 0), 3, 2),
+}
+"""What has the methods."""
 
-OUTPUTS = {
-    *("importance of grow", "importance of grow_sorted", "shares", "losses", "base of add_effects"),
-    *("effects of add_effects", "tally", "out", "bounds of draw_subsets", "sums"),
-    *(
-        "n_drawn of add_outcome",
-        "n_better of add_outcome",
-        "changed",
-        "block",
-        "codes of code_columns",
-    ),
-    *("n_missing", "n_codes of code_columns", "exact", "kinds of code_columns", "lows", "highs"),
-    *(
-        "panel of set_panel",
-        "panel of put_rows",
-        "panel of deal",
-        "log_p",
-        "contrasts",
-        "symmetric",
-    ),
-    *("values of top_eigenvectors", "vectors", "items of sort_items"),
-    *("tiles of halve_columns", "scores of scan_pairs", "pairs"),
-}
-"""Arguments that are written to; of a function alone where others have one of the name."""
 
-ANY_LENGTH = {
-    *("excluded", "out of draw_distinct", "out of draw_blocks", "bounds of draw_subsets", "data"),
-    *("values of look_at", "panel of set_panel", "root", "addresses", "descriptors", "items"),
-    *(
-        *("features of advise_files", "features of gather_mapped", "features of gather_files"),
-        *("rows of gather_mapped", "rows of gather_files", "rows of gather_genotypes"),
-        "features of gather_genotypes",
-        "xlogx of grow",
-        "slots",
-        "ends",
-        "panel of add_shares",
-        "shares of add_shares",
-        "features of predict_block",
-    ),
-    *("values of top_eigenvectors", "rows of put_rows", "rows of grow", "fitted", "values of grow"),
-    "which of level_tests",
-    "which of adjusted_level_tests",
-    *("columns of RowDealer", "rows of deal", "panel of deal", "panel of lines", "out of lines"),
-    *("codes of halve_columns", "coefficients"),
-}
+@functools.cache
+def signatures():
+    """The arguments of each function, class and method by name: name, and whether an array."""
+    stub = ast.parse(Path(inspect.getfile(_native)).with_name("_native.pyi").read_text())
+    found = {}
+    for node in stub.body:
+        owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(inner, ast.FunctionDef):
+                found[f"{owner}{inner.name}".removesuffix(".__init__")] = {
+                    a.arg: "NDArray" in ast.unparse(a.annotation)
+                    for a in inner.args.args
+                    if a.arg != "self"
+                }
+    return found
+
+
+def call_of(name):
+    """Return the right arguments of a call, made anew."""
+    values = eval(f"dict({GOOD})") | eval(f"dict({CALLS[name]})")
+    names = signatures()[name.partition(" ")[0]]
+    return {key: values[key] for key in names}
+
+
+def made(name, **others):
+    """Return what a call makes, or returns."""
+    return function_at(name)(**call_of(name) | others)
+
+
+def function_at(name):
+    """Return what a call calls."""
+    owner, _, method = name.partition(" ")[0].rpartition(".")
+    return getattr(MADE[owner]() if owner else _native, method)
+
+
+def names_in(text):
+    """Return the names of a text: `out`, or `out of logs` where others have one of the name."""
+    return {name.strip() for name in text.split(",")}
+
+
+OUTPUTS = names_in(
+    "importance of grow, importance of grow_sorted, shares, losses, base of add_effects,"
+    "effects of add_effects, tally, out, bounds of draw_subsets, sums, n_drawn of add_outcome,"
+    "n_better of add_outcome, changed, codes of Block, codes of code_columns, n_missing,"
+    "n_codes of code_columns, exact, kinds of code_columns, lows, highs, panel of set_panel,"
+    "panel of put_rows, panel of deal, log_p, contrasts, symmetric, values of top_eigenvectors,"
+    "vectors, items of sort_items, tiles of halve_columns, scores of scan_pairs, pairs"
+)
+"""Arguments that are written to."""
+
+ANY_LENGTH = names_in(
+    "excluded, out of draw_distinct, out of draw_blocks, bounds of draw_subsets, data, "
+    "values of look_at, values of Block, channels of Response, panel of set_panel, addresses, "
+    "descriptors, items, features of grow, features of grow_sorted, features of judge_subsets, "
+    "features of advise_files, features of gather_mapped, features of gather_files, "
+    "rows of gather_mapped, rows of gather_files, rows of gather_genotypes, "
+    "features of gather_genotypes, slots, ends, panel of add_shares, shares of add_shares, "
+    "features of predict_block, values of top_eigenvectors, rows of put_rows, "
+    "xlogx of TrainingRows, which of level_tests, columns of adjusted_steps, "
+    "columns of RowDealer, rows of deal, panel of deal, basis of Covariates, panel of lines, "
+    "out of lines, codes of halve_columns, coefficients"
+)
 """Arguments of which a length that differs by one says something else, and nothing wrong."""
 
+ROWS = [-1, N_ROWS]
+READ = {"features": [6, 2**32 - 1], "rows": ROWS}
+NODES = {"slot": [-3, -2, 0, 2, LARGE]}
+SAMPLED = {"features": [4, 2**32 - 1]}
+LEVELS = {"rows": [-1, 2**31 - 1], "starts": [-1, 5, 13, LARGE], "targets": [-1, 2]}
+LEVELS |= {"scores": [-1, 0, 65536]}
 BEYOND = {
-    "grow": {
-        "rows": [-1, N_ROWS, 2**31 - 1],
-        "root_stats": [-1, 0, 7, LARGE],
-        "channels": [0, 2**31 - 1],
-    },
-    "grow regression": {"root_stats": [-1, LARGE], "channels": [-(2**31), 2**31 - 1]},
-    "grow_sorted": {"fitted": [-1, N_ROWS], "predicted": [-1, N_ROWS], "labels": [-1, 2]},
-    "judge_subsets": {
-        "places": [-1, N_COLUMNS],
-        "bounds": [-LARGE, -1, 1, 4, LARGE],
-        "predicted": [N_ROWS],
-        "predicted_bounds": [-LARGE, 1, 5, LARGE],
-        "labels": [-1, 2],
-        "times": [65535],
-    },
+    "Response": {"labels": [-1, 2], "channels": [-(2**31)]},
+    "TrainingRows": {"order": [*ROWS, 2**31 - 1], "root_stats": [-1, 0, 7, LARGE]},
+    "TrainingRows regression": {"root_stats": [-1, LARGE]},
+    "grow_sorted": {"predicted": ROWS},
+    "judge_subsets": {"places": [-1, N_COLUMNS], "predicted": [N_ROWS], "times": [65535]}
+    | {"bounds": [-LARGE, -1, 1, 4, LARGE], "predicted_bounds": [-LARGE, 1, 5, LARGE]},
     "decode_trees": {"starts": [-1, 21, LARGE], "stops": [-1, 0, 21, LARGE]},
-    "predict_block": {"rows": [-1, N_ROWS], "features": [0, 1]},
-    "add_shares": {
-        "root": [-1, 3],
-        "slot": [-3, 2, LARGE],
-        "right": [-1, 2],
-        "code": [-1, 2],
-        "n_rows": [-1, 0],
-        "pair_class": [-1, 2],
-    },
-    "add_effects": {
-        "root": [-1, 3],
-        "slot": [-3, 2, LARGE],
-        "right": [-1, 2],
-        "code": [-1, 2],
-        "n_rows": [-1, 0],
-        "pair_class": [-1, 2],
-    },
+    "predict_block": {"rows": ROWS, "features": [0, 1]},
+    "add_shares": NODES,
+    "add_effects": NODES,
     "tally_classes": {"truth": [-1, 2, LARGE], "n_votes": [-1]},
     "tally_targets": {"n_votes": [-1]},
     "draw_distinct": {"excluded": [9, 2**32 - 1]},
     "draw_blocks": {"excluded": [9, 2**32 - 1]},
     "draw_subsets": {"heavy": [0, 1, 9], "counts": [-1, 0]},
-    "add_outcome": {"features": [4, 2**32 - 1]},
-    "passes": {"features": [4, 2**32 - 1]},
-    "gather_mapped": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
-    "gather_files": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
-    "gather_genotypes": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
+    "add_outcome": SAMPLED,
+    "passes": SAMPLED,
+    "gather_mapped": READ,
+    "gather_files": READ,
+    "gather_genotypes": READ,
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
     "put_rows": {"columns": [3, 2**32 - 1]},
     "RowDealer": {"columns": [2, 3, 2**32 - 1]},
-    "rank_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "order": [-1, 2],
-        "scores": [-1, 0, 65536],
-    },
-    "level_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "order": [-1, 2],
-        "scores": [-1, 0, 65536],
-        "which": [-1, N_COLUMNS],
-    },
-    "adjusted_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "order": [-1, 2],
-        "scores": [-1, 0, 65536],
-    },
-    "risk_set_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "scores": [-1, 0, 65536],
-        "censored": [-1, 2],
-        "censoring": [-1, 0, 65536],
-    },
-    "step_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "order": [-1, 2],
-        "scores": [-1, 0, 65536],
-    },
-    "adjusted_level_tests": {
-        "rows": [-1, N_ROWS],
-        "starts": [-1, 5, 13, LARGE],
-        "targets": [-1, 2],
-        "order": [-1, 2],
-        "scores": [-1, 0, 65536],
-        "which": [-1, N_COLUMNS],
-    },
+    "RankTarget": LEVELS | {"order": [-1, 2]},
+    "RankTarget levels": LEVELS,
+    "level_tests": {"which": [-1, N_COLUMNS]},
+    "level_tests adjusted": {"which": [-1, N_COLUMNS]},
 }
 """What the last item of an array may not be."""
 
-WRONG_NUMBERS: dict[str, list] = {
+SHORT = made("Response", labels=upto(11) // 6, channels=ones("i4", 1, 11))
+OF_SHORT = {"response": SHORT, "order": upto(11), "root_stats": of("i8", [6, 6], [5, 5])}
+WRONG_NUMBERS: dict[str, tuple | list] = {
+    **dict.fromkeys(["column_nbytes", "max_features", "n_trees", "page_items"], (-1, 0)),
+    **dict.fromkeys(["n_classes", "n_candidates", "rare"], (-1, 0, LARGE)),
+    **dict.fromkeys(["n_columns", "first_tree", "first", "n_codes"], (-1, LARGE)),
+    **dict.fromkeys(["n_root_rows", "n_fitted", "n_predicted"], (-1, LARGE)),
+    **dict.fromkeys(["source", "target", "impurity", "n_channels"], (-1, 3)),
     "code_nbytes": [-1, 0, 3, 8],
     "n_rows": [-1, 0, 13, 2**31, LARGE],
-    "n_classes": [-1, 0, LARGE],
-    "n_values": [-1, 0, 7, LARGE],
     "n_features": [-1, 0, 100, LARGE],
     "chunk_features": [-1, 0, 2**31],
-    "column_nbytes": [-1, 0],
-    "max_features": [-1, 0],
-    "impurity": [-1, 3],
-    "record_leaves": [-1, 1, N_ROWS - 1, LARGE],
-    "first_tree": [-1, LARGE],
     "min_decrease": [-1],
-    "n_trees": [-1, 0],
-    "flush": [LARGE],
+    "last_tree": [-1, 3, LARGE],
+    "shrink": [0.0, 1.5, float("nan")],
     "root_scale": [-1.0, float("nan"), float("inf")],
     "bits": [-1, 63],
-    "n_columns": [-1, LARGE],
-    "source": [-1, N_COLUMNS],
-    "target": [-1, N_COLUMNS],
-    "page_items": [-1, 0],
     "block_size": [-1, 0, 10, LARGE],
     "bound": [-1, 0, 5, 2**32, LARGE],
     "largest": [-1, 0, 10],
-    "n_candidates": [-1, 0, LARGE],
     "unit": [0.0, float("nan")],
-    "first": [-1, LARGE],
     "start": [-1, 13, LARGE],
-    "n_codes": [-1, LARGE],
     "n_targets": [-1, 0, 1, LARGE],
     "only": [-1, 4],
-    "rare": [-1, 0, LARGE],
     "most_levels": [-1, 1, LARGE],
     "target_levels": [-1, 1, 256, LARGE],
-    "n_root_rows": [-1, LARGE],
-    "n_fitted": [-1, LARGE],
-    "n_predicted": [-1, LARGE],
-    "n_channels": [-1, 3],
     "marks": [b"", b",", b",,,,"],
     "kinds": [b"\0", bytes([9, 0, 0]), bytes([2, 0, 0]), bytes(4)],
     "row_kinds": [{b"1": 2}, {b"1": 5}, {b"1": 300}],
+    "block": [made("Block without values", n_columns=2)],
+    "rows": [made("TrainingRows", **OF_SHORT)],
+    "response": [SHORT],
+    "covariates": [made("Covariates", basis=np.eye(2))],
+    "censoring": [made("RankTarget", rows=upto(13, start=1))],
 }
-RIGHT_NUMBERS = {
-    *("unit 0.0 of tally_targets", f"first {LARGE} of draw_subsets", "n_rows 13 of gather_mapped"),
-    "n_rows 13 of gather_genotypes",
-    *("n_rows 0 of sorted_scratch_nbytes", "n_rows 13 of sorted_scratch_nbytes"),
-}
+RIGHT_NUMBERS = names_in(
+    f"unit 0.0 of tally_targets, first {LARGE} of draw_subsets, n_rows 13 of gather_mapped,"
+    "n_rows 13 of gather_genotypes, n_rows 0 of sorted_scratch_nbytes,"
+    "n_rows 13 of sorted_scratch_nbytes"
+)
 """Which of these are right, of which function: where a chunk file ends is not known, say."""
 
 
@@ -848,18 +407,20 @@ def other_arrays(name, argument, array):
 
 def other_calls(name):
     """Yield a word for each wrong call, its error, the function and its arguments."""
-    arguments = CALLS[name]()[1]
-    for argument, value in arguments.items():
+    for argument, value in call_of(name).items():
         if isinstance(value, np.ndarray):
             cases = list(other_arrays(name, argument, value))
         else:
-            wrong = WRONG_NUMBERS.get(argument, [])
+            is_read = (name, argument) != ("step_tests", "covariates")  # but for their scale
+            wrong = WRONG_NUMBERS.get(argument, []) if is_read else []
             cases = [("ValueError", str(item), item) for item in wrong]
+            if type(value).__module__ == _native.__name__:
+                cases.append(("TypeError", "another object", MADE["TextCoder"]()))
             if type(value) is int:
                 cases += [("", str(item), item) for item in (-LARGE, -1, 0, 1, 300, LARGE)]
         for error, what, other in cases:
-            function, call = CALLS[name]()
-            yield f"{argument} {what}", argument, error, function, call | {argument: other}
+            call = call_of(name) | {argument: other}
+            yield f"{argument} {what}", argument, error, function_at(name), call
 
 
 def outcome(function, call):
@@ -872,14 +433,12 @@ def outcome(function, call):
 
 def say_all(name):
     """Say each case before it is made, then what came of it: a crash leaves the name."""
-    function, call = CALLS[name]()
-    print(json.dumps(["as it is", "", "", *outcome(function, call)]), flush=True)
-    inputs = {
-        k: v for k, v in call.items() if isinstance(v, np.ndarray) and not is_in(OUTPUTS, k, name)
-    }
-    function, call = CALLS[name]()
-    call |= {key: frozen(value) for key, value in inputs.items()}
-    print(json.dumps(["inputs read-only", "", "", *outcome(function, call)]), flush=True)
+    right = [("as it is", call_of(name)), ("inputs read-only", call_of(name))]
+    for key, value in right[1][1].items():
+        if isinstance(value, np.ndarray) and not is_in(OUTPUTS, key, name):
+            right[1][1][key] = frozen(value)
+    for what, call in right:
+        print(json.dumps([what, "", "", *outcome(function_at(name), call)]), flush=True)
     for what, argument, error, function, call in other_calls(name):
         print(what, file=sys.stderr, flush=True)
         found = outcome(function, call)
@@ -892,8 +451,8 @@ SHARED = ("add_effects", "tally_classes", "tally_targets")
 def shared(n_threads):
     """Outputs of functions that share their work among threads."""
     for name in SHARED:
-        function, call = CALLS[name]()
-        function(**call | {"n_threads": n_threads})
+        call = call_of(name)
+        function_at(name)(**call | {"n_threads": n_threads})
         yield from (array.tolist() for key, array in call.items() if is_in(OUTPUTS, key, name))
 
 
@@ -920,7 +479,7 @@ def wrong(name, what, argument, error, found, message):
         return "the end of the file" not in message
     if found not in (error, "TypeError"):
         return True
-    is_array = isinstance(CALLS[name]()[1][argument], np.ndarray)
+    is_array = isinstance(call_of(name)[argument], np.ndarray)
     if error == "TypeError" and is_array and not what.endswith(" None"):
         return not re.match(rf"{argument}: expected .*, found ", message, re.DOTALL)
     return found == "ValueError" and not re.search("expected|cannot draw|no |beyond", message)
@@ -938,21 +497,12 @@ def test_wrong_arguments_are_refused_by_name(name):
 
 
 def test_every_function_that_takes_an_array_has_a_call_here():
-    stub = ast.parse(Path(inspect.getfile(_native)).with_name("_native.pyi").read_text())
-    found = {}
-    for node in ast.walk(stub):
-        if isinstance(node, ast.FunctionDef):
-            arrays = {
-                a.arg
-                for a in node.args.args
-                if a.annotation and "NDArray" in ast.unparse(a.annotation)
-            }
-            found.setdefault(node.name, set()).update(arrays)
-    calls = {function_of(name): CALLS[name]()[1] for name in CALLS}
-    calls["__init__"] = calls["TableReader"] | calls["RowDealer"]
-    for function, arrays in found.items():
-        own = calls.get(function, {})
-        assert arrays <= {k for k, v in own.items() if isinstance(v, np.ndarray)}, function
+    called = {name.partition(" ")[0] for name in CALLS}
+    with_arrays = {name for name, arguments in signatures().items() if any(arguments.values())}
+    assert with_arrays <= called
+    for name in called:
+        arrays = {key for key, is_array in signatures()[name].items() if is_array}
+        assert arrays <= {k for k, v in call_of(name).items() if isinstance(v, np.ndarray)}, name
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is not bounded so")

@@ -115,9 +115,7 @@ def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
 def test_what_was_fetched_of_a_store_that_was_replaced_is_not_kept(store, tmp_path):
     served, everything = tmp_path / "served" / "t.zarr", np.arange(P)
     other = make_store(
-        tmp_path / "other.zarr",
-        np.random.default_rng(6).normal(size=(P, N)),
-        np.arange(N) % 2,
+        tmp_path / "other.zarr", np.random.default_rng(6).normal(size=(P, N)), np.arange(N) % 2
     )
     copytree(store, served)
     with serving(served.parent) as own:

@@ -22,13 +22,7 @@ from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns, values_of
 from srs_ooc.store import store as store_module
 from srs_ooc.store.arrays import Categories, Names, check_files, read_array
-from srs_ooc.store.manifest import (
-    SHA256,
-    SMALL_ARRAYS,
-    read_manifest,
-    sha256_of,
-    verify_group,
-)
+from srs_ooc.store.manifest import SHA256, SMALL_ARRAYS, read_manifest, sha256_of, verify_group
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader, encode
 

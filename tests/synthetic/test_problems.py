@@ -11,16 +11,7 @@ import pytest
 import theory_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
-from more_problems import (
-    PROBLEMS,
-    Clique,
-    Friedman,
-    Imbalance,
-    Linear,
-    Marginal,
-    Shift,
-    write,
-)
+from more_problems import PROBLEMS, Clique, Friedman, Imbalance, Linear, Marginal, Shift, write
 from theory_trees import degree, strongly_relevant_features
 from tree_reference import grow_tree
 

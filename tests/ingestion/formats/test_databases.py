@@ -15,12 +15,10 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import values_of
+from tables import here, opened, said_here, write_columns
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.cli import main
-from srs_ooc.ingestion.formats.files import opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.testing import check_table
 
@@ -35,7 +33,7 @@ LONG = "select sample, gene, value from counts"
 ENGINES = ["sqlite", "duckdb"]
 
 
-def opened(path: Path):
+def connected(path: Path):
     if path.suffix == ".duckdb":
         return pytest.importorskip("duckdb").connect(str(path))
     return sqlite3.connect(path, isolation_level=None)
@@ -44,7 +42,7 @@ def opened(path: Path):
 def write_database(folder: Path, engine: str) -> Path:
     """Write a long and a wide table of the same cells."""
     path = folder / f"data.{engine}"
-    database = opened(path)
+    database = connected(path)
     database.execute("create table counts (sample text, gene text, value double)")
     cells = [
         (IDS[i], NAMES[j], float(VALUES[i, j]))
@@ -66,12 +64,8 @@ def write_database(folder: Path, engine: str) -> Path:
 
 
 def write_csv(folder: Path) -> Path:
-    lines = [",".join(["sample", *NAMES, "status"])]
-    for one, row, label in zip(IDS, VALUES.tolist(), LABELS, strict=True):
-        cells = ["" if math.isnan(cell) else repr(cell) for cell in row]
-        lines.append(",".join([one, *cells, label]))
-    (folder / "twin.csv").write_text("\n".join(lines))
-    return folder / "twin.csv"
+    cells = dict(zip(NAMES, VALUES.T.tolist(), strict=True))
+    return write_columns(folder / "twin.csv", {"sample": IDS, **cells, "status": LABELS})
 
 
 def small(folder: Path, rows, kinds: str = "", columns: str = "r, f, v") -> Path:
@@ -84,14 +78,6 @@ def small(folder: Path, rows, kinds: str = "", columns: str = "r, f, v") -> Path
     database.commit()
     database.close()
     return path
-
-
-def table_of(path: Path, folder: Path, query: str, **options):
-    scratch = folder / "scratch"
-    scratch.mkdir(exist_ok=True)
-    opener = opener_of(path, query)
-    assert opener is not None
-    return opener(scratch, IngestOptions(query=query, **options))
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -108,14 +94,7 @@ def test_a_long_table_becomes_the_store_of_its_csv(tmp_path, database):
     samples = tmp_path / "samples.csv"
     samples.write_text("id,status\n" + "".join(map("{},{}\n".format, IDS, LABELS)))
     options = ["--samples", samples, "--id", "id", "--target", "status"]
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                str(one)
-                for one in ("ingest", database, tmp_path / "d.zarr", "--query", LONG, *options)
-            ]
-        )
-    assert ended.value.code == 0
+    here("ingest", database, tmp_path / "d.zarr", "--query", LONG, *options)
     twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="sample")
     manifest = read_manifest(tmp_path / "d.zarr")
     assert manifest.checksums == twin.checksums
@@ -125,10 +104,7 @@ def test_a_long_table_becomes_the_store_of_its_csv(tmp_path, database):
 
 def test_a_wide_table_becomes_the_store_of_its_csv(tmp_path, database):
     manifest = srs_ooc.ingest(
-        database,
-        tmp_path / "d.zarr",
-        query="select * from wide;",
-        target="status",
+        database, tmp_path / "d.zarr", query="select * from wide;", target="status"
     )
     twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="sample")
     assert manifest.checksums == twin.checksums
@@ -156,7 +132,7 @@ def test_a_long_table_keeps_the_contract_of_a_table(tmp_path_factory, cells):
     rows, names = sorted({one for one, _, _ in cells}), sorted({name for _, name, _ in cells})
     known = {(one, name): value for one, name, value in cells}
     columns = [[known.get((one, name)) for one in rows] for name in names]
-    table = table_of(small(folder, cells), folder, "select r, f, v from t")
+    table = opened(small(folder, cells), query="select r, f, v from t")
     assert table.annotations["r"] == rows
     check_table(table, columns, names)
 
@@ -170,22 +146,18 @@ def test_a_wide_table_keeps_the_contract_of_a_table(tmp_path_factory, n_rows, se
     empty = [None] * n_rows
     rows = [*zip(range(n_rows), texts, numbers, empty, strict=True)]
     path = small(folder, rows, columns='i, a, "b ""q""", c')
-    table = table_of(path, folder, "select * from t")
+    table = opened(path, query="select * from t")
     check_table(table, [texts, numbers, empty], ["a", 'b "q"', "c"])
 
 
 def test_a_dry_run_says_what_it_takes_and_its_cap_works(tmp_path, database, capsys):
     command = ["ingest", str(database), str(tmp_path / "d.zarr"), "--query", LONG]
     command += ["--target", "g007", "--task", "regression"]
-    with pytest.raises(SystemExit):
-        main([*command, "--dry-run"])
-    said = capsys.readouterr().out
+    said = said_here(capsys, *command, "--dry-run")
     assert f"columns: {N_FEATURES}\nrows: {N_ROWS}\n" in said
     assert not (tmp_path / "d.zarr").exists()
     least = said.partition("--memory-mb ")[2].partition(" ")[0]
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--memory-mb", least])
-    assert ended.value.code == 0
+    here(*command, "--memory-mb", least)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +237,7 @@ def test_no_rows_are_refused(tmp_path, database, query):
 def test_ids_and_names_may_differ_in_case_alone(tmp_path):
     rows = [("a", "x", 1.0), ("A", "x", 2.0), ("A", "X", 3.0)]
     path = small(tmp_path, rows, columns="r text collate nocase, f text collate nocase, v")
-    table = table_of(path, tmp_path, "select * from t")
+    table = opened(path, query="select * from t")
     check_table(table, [[3.0, None], [2.0, 1.0]], ["X", "x"])
 
 
@@ -288,7 +260,7 @@ def test_without_a_query_one_is_asked_for(tmp_path, database):
 
 def test_the_rows_of_others_do_not_matter_while_it_reads(tmp_path):
     path = write_database(tmp_path, "sqlite")
-    table = table_of(path, tmp_path, LONG)
+    table = opened(path, query=LONG)
     assert table.shape == (N_ROWS, N_FEATURES)
     assert not list((tmp_path / "scratch").glob("etilqs*"))
 
@@ -311,9 +283,7 @@ def test_a_query_ends_with_the_signal_that_interrupts_it(tmp_path, database, col
     presses = [threading.Timer(0.3, os.kill, (os.getpid(), one)) for one in (number, signal.SIGINT)]
     try:
         presses[0].start()
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        assert ended.value.code == 128 + number
+        here(*arguments, expect=128 + number)
         presses[1].start()
         with pytest.raises(KeyboardInterrupt):
             srs_ooc.ingest(database, tmp_path / "d.zarr", query=query, no_target=True)

@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 import zarr
 from stores import values_of
+from tables import here, opened, said_here, write_columns
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
-from srs_ooc.cli import main
 from srs_ooc.ingestion import scratch
 from srs_ooc.ingestion.formats import in_memory
-from srs_ooc.ingestion.formats.files import opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -47,10 +45,8 @@ def holds(store: Path, values=VALUES, names=NAMES, labels=LABELS, dtype="float64
 
 
 def csv_checksums(folder: Path) -> dict:
-    lines = [",".join([*NAMES, "target"])]
-    for row, label in zip(VALUES.tolist(), LABELS, strict=True):
-        lines.append(",".join([*map(repr, row), label]))
-    (folder / "twin.csv").write_text("\n".join(lines))
+    columns = dict(zip(NAMES, VALUES.T.tolist(), strict=True)) | {"target": LABELS}
+    write_columns(folder / "twin.csv", columns)
     return srs_ooc.ingest(folder / "twin.csv", folder / "twin.zarr").checksums
 
 
@@ -101,19 +97,16 @@ def test_objects(tmp_path, kind):
 
 
 @pytest.mark.parametrize("order", "CF")
-def test_npy_on_the_command_line(tmp_path, order, capsys):
+def test_npy_on_the_command_line(tmp_path, order):
     np.save(tmp_path / "t.npy", np.array(VALUES, order=order))
     (tmp_path / "names.txt").write_text("\n".join(NAMES) + "\n")
     (tmp_path / "y.txt").write_text("\n".join(LABELS))
     command = ["ingest", tmp_path / "t.npy", tmp_path / "t.zarr", "--names", tmp_path / "names.txt"]
-    with pytest.raises(SystemExit) as end:
-        main([str(part) for part in [*command, "--target-file", tmp_path / "y.txt"]])
-    assert not end.value.code, capsys.readouterr().err
+    here(*command, "--target-file", tmp_path / "y.txt")
     holds(tmp_path / "t.zarr")
-    assert read_manifest(tmp_path / "t.zarr").checksums == csv_checksums(tmp_path)
-    assert (
-        read_manifest(tmp_path / "t.zarr").source["nbytes"] == (tmp_path / "t.npy").stat().st_size
-    )
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert manifest.checksums == csv_checksums(tmp_path)
+    assert manifest.source["nbytes"] == (tmp_path / "t.npy").stat().st_size
 
 
 @pytest.mark.parametrize("keys", [("only",), ("other", "X")])
@@ -128,7 +121,7 @@ def test_arrays_of_an_npz_stand_beside_its_matrix(tmp_path):
     beside = {"y": ["u", "v", "u"], "ids": ["p", "qq", "r"], "age": [30, 40, 20]}
     parts = {"names": ["a", "bb"], "other": [1, 2], "one": 5, "wrong": np.array([{}] * 3)}
     np.savez(path, X=cells, **{one: np.array(part) for one, part in (beside | parts).items()})
-    table = opener_of(path)(tmp_path, IngestOptions())
+    table = opened(path)
     known = dict(table.annotations)
     objects = known.pop("wrong")
     table.annotations = known
@@ -138,10 +131,7 @@ def test_arrays_of_an_npz_stand_beside_its_matrix(tmp_path):
         list(objects)
     check_table(table, cells.T.tolist(), ["a", "bb"], beside)
     assert (table.default_ids, table.default_target) == ("ids", "y")
-    command = ["ingest", path, tmp_path / "t.zarr", "--target", "age", "--covariates", "y"]
-    with pytest.raises(SystemExit) as end:
-        main([str(part) for part in command])
-    assert not end.value.code
+    here("ingest", path, tmp_path / "t.zarr", "--target", "age", "--covariates", "y")
     assert read_manifest(tmp_path / "t.zarr").target_name == "age"
 
 
@@ -149,10 +139,10 @@ def test_a_matrix_of_an_npz_is_named_where_there_are_several(tmp_path):
     path = tmp_path / "t.npz"
     np.savez(path, train=VALUES, test=VALUES[:2], label=np.arange(len(VALUES)))
     with pytest.raises(InputError, match=r"found train, test, label\. Name one, FILE::NAME"):
-        opener_of(path)(tmp_path, IngestOptions())
+        opened(path)
     with pytest.raises(InputError, match="or one named no, found train, test"):
-        opener_of(Path(f"{path}::no"))(tmp_path, IngestOptions())
-    table = opener_of(Path(f"{path}::train"))(tmp_path, IngestOptions())
+        opened(f"{path}::no")
+    table = opened(f"{path}::train")
     assert table.shape == np.shape(VALUES)
     assert list(table.annotations["label"]) == list(range(len(VALUES)))
 
@@ -512,21 +502,17 @@ def test_a_stream_of_arrow_and_a_pickle_are_named_with_the_line_that_makes_a_tab
 
 
 def test_of_arrays_the_options_are_named_that_take_files_for_them(tmp_path, capsys):
-    def said(*arguments: object) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(["ingest", *map(str, arguments)])
-        return f"{ended.value.code} {capsys.readouterr().err}"
-
     cells = {"x": VALUES, "turned": VALUES.T, "y": np.arange(31) % 2, "names": np.array(NAMES)}
     x, turned, y, names = (tmp_path / f"{name}.npy" for name in cells)
     for name, array in cells.items():
         np.save(tmp_path / name, array)
-    assert "--target-file" in said(x, tmp_path / "t.zarr", "--target", y)
+    wrong = ("ingest", x, tmp_path / "t.zarr", "--target", y)
+    assert "--target-file" in said_here(capsys, *wrong, expect=2)
     with pytest.raises(InputError, match=r"A file: target=numpy\.load\(FILE\)"):
         srs_ooc.ingest(x, tmp_path / "t.zarr", target=str(y))
-    refused = said(turned, tmp_path / "t.zarr", "--orient", "features", "--target-file", y)
+    turning = ("ingest", turned, tmp_path / "t.zarr", "--target-file", y)
+    refused = said_here(capsys, *turning, "--orient", "features", expect=2)
     assert "--target-file and --names" in refused
     exec(refused.split("`")[1], {"numpy": np, "FILE": turned, "NEW": turned})
-    options = ("--target-file", y, "--names", names)
-    assert said(turned, tmp_path / "t.zarr", *options).startswith("0")
+    here(*turning, "--names", names)
     holds(tmp_path / "t.zarr", labels=[str(i % 2) for i in range(31)])

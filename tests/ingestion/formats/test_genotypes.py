@@ -11,13 +11,11 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import values_of
+from tables import here, opened, said_here
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
-from srs_ooc.cli import main
-from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.genotypes import is_plink
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import read_manifest
@@ -28,12 +26,6 @@ BESIDE = [f"feature_columns_{one}/c/0" for one in ("bytes", "offsets")]
 """What a store of variants has that one of a table without such facts lacks."""
 
 
-def ends_with(status: int, *command) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(one) for one in command])
-    assert ended.value.code == status
-
-
 def write_csv(folder: Path) -> Path:
     lines = [",".join(["id", *NAMES, "status"])]
     for i, row in enumerate(DOSAGES.tolist()):
@@ -41,10 +33,6 @@ def write_csv(folder: Path) -> Path:
         lines.append(",".join([f"I{i}", *cells, {"2": "case", "1": "control"}[STATUS[i]]]))
     (folder / "twin.csv").write_text("\n".join(lines))
     return folder / "twin.csv"
-
-
-def opened(path):
-    return opener_of(path)(path.parent, IngestOptions(memory_mb=4000))
 
 
 def test_a_bed_file_becomes_the_store_of_its_csv(tmp_path):
@@ -81,12 +69,12 @@ def test_dosages_are_those_of_bed_reader(tmp_path):
 def test_columns_of_fam_take_the_roles_that_are_named(tmp_path, capsys):
     path = write_bed(tmp_path)
     options = ["--target", "sex", "--groups", "FID", "--covariates", "phenotype"]
-    ends_with(0, *["ingest", str(path), str(tmp_path / "g.zarr"), *options])
+    said = said_here(capsys, "ingest", path, tmp_path / "g.zarr", *options)
     group = zarr.open_group(tmp_path / "g.zarr", mode="r")
     manifest = read_manifest(tmp_path / "g.zarr")
     assert manifest.classes == ("female", "male")
     assert len(np.unique(group["groups"][:])) == (N_ROWS + 1) // 2
-    assert "covariates: 'phenotype'" in capsys.readouterr().out
+    assert "covariates: 'phenotype'" in said
     assert manifest.n_features == N_VARIANTS
 
 
@@ -102,42 +90,41 @@ def test_samples_are_joined_by_id(tmp_path, capsys):
     rows = [f"I{i}\t{i % 5}.5\t{40 + i}" for i in reversed(range(2, N_ROWS))]
     table.write_text("\n".join(["IID\tweight\tage", *rows, "stranger\t1.5\t2"]))
     store = tmp_path / "g.zarr"
-    options = ["--samples", str(table), "--id", "IID", "--covariates", "age"]
-    ends_with(0, *["ingest", str(path), str(store), "--target", "weight", *options])
+    options = ["--samples", table, "--id", "IID", "--covariates", "age"]
+    said = said_here(capsys, "ingest", path, store, "--target", "weight", *options)
     manifest = read_manifest(store)
     assert manifest.n_rows == N_ROWS - 2
     assert list(Names(store, manifest, "row_ids")) == [f"I{i}" for i in range(2, N_ROWS)]
     assert Store.open(store).target().tolist() == [i % 5 + 0.5 for i in range(2, N_ROWS)]
-    assert "left out" in capsys.readouterr().out
+    assert "left out" in said
 
 
 def test_columns_that_samples_lack_are_those_of_the_file(tmp_path):
     path, table = write_bed(tmp_path), tmp_path / "people.tsv"
     rows = [f"I{i}\t{40 + i}\tx" for i in range(N_ROWS)]
     table.write_text("\n".join(["IID\tage\tFID", *rows]))
-    command = ["ingest", str(path), "--samples", str(table), "--id", "IID", "--covariates"]
-    ends_with(0, *command, "age,sex", str(tmp_path / "g.zarr"))
+    command = ["ingest", path, "--samples", table, "--id", "IID", "--covariates"]
+    here(*command, "age,sex", tmp_path / "g.zarr")
     manifest = read_manifest(tmp_path / "g.zarr")
     assert list(manifest.row_columns["covariates"]) == ["age", "sex"]
     assert manifest.target_name == "phenotype"
-    ends_with(0, *command, "age", "--strata", "FID", str(tmp_path / "f.zarr"))  # of the samples
+    here(*command, "age", "--strata", "FID", tmp_path / "f.zarr")  # of the samples
     assert set(zarr.open_group(tmp_path / "f.zarr", mode="r")["strata"][:]) == {0}
 
 
 def test_samples_that_match_no_id_or_stand_beside_a_text_are_refused(tmp_path, capsys):
     path, table = write_bed(tmp_path), tmp_path / "people.csv"
     table.write_text("IID,weight\nx,1\ny,2\n")
-    command = ["--samples", str(table), "--id", "IID", "--target", "weight"]
-    ends_with(2, *["ingest", str(path), str(tmp_path / "g.zarr"), *command])
-    assert "expected row ids as in column 'IID'" in capsys.readouterr().err
-    ends_with(2, *["ingest", str(write_csv(tmp_path)), str(tmp_path / "c.zarr"), *command])
-    assert "--orient features" in capsys.readouterr().err
-    more = [*command, "--row-ids", "IID"]
-    ends_with(2, "ingest", str(path), str(tmp_path / "g.zarr"), *more)
-    assert "expected no --row-ids or --sample-features" in capsys.readouterr().err
+    beside = ["--samples", table, "--id", "IID", "--target", "weight"]
     np.save(tmp_path / "x.npy", DOSAGES)
-    ends_with(2, *["ingest", str(tmp_path / "x.npy"), str(tmp_path / "n.zarr"), *command])
-    assert "expected row ids, by which --samples is joined" in capsys.readouterr().err
+    for source, more, message in (
+        (path, [], "expected row ids as in column 'IID'"),
+        (write_csv(tmp_path), [], "--orient features"),
+        (path, ["--row-ids", "IID"], "expected no --row-ids or --sample-features"),
+        (tmp_path / "x.npy", [], "expected row ids, by which --samples is joined"),
+    ):
+        command = ["ingest", source, tmp_path / "g.zarr", *beside, *more]
+        assert message in said_here(capsys, *command, expect=2)
 
 
 def test_ids_that_repeat_or_are_not_there_are_made_distinct(tmp_path):
@@ -183,18 +170,17 @@ def test_a_file_that_is_missing_or_ragged_is_named(tmp_path, suffix):
     assert not (tmp_path / "g.zarr").exists()
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 100, -1])
-def test_a_damaged_file_is_refused(tmp_path, size):
+@pytest.mark.parametrize(
+    ("head", "cut", "message"),
+    [
+        *(("6c1b01", slice(size), "expected") for size in (2, 3, 4, 100, -1)),
+        ("6c1b00", slice(None), "samples one after another.*--make-bed"),
+    ],
+)
+def test_a_damaged_file_or_one_by_samples_is_refused(tmp_path, head, cut, message):
     path = write_bed(tmp_path)
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(InputError, match="expected"):
-        srs_ooc.ingest(path, tmp_path / "g.zarr")
-
-
-def test_a_file_by_samples_is_refused_with_the_remedy(tmp_path):
-    path = write_bed(tmp_path)
-    path.write_bytes(b"\x6c\x1b\x00" + path.read_bytes()[3:])
-    with pytest.raises(InputError, match=r"samples one after another.*--make-bed"):
+    path.write_bytes((bytes.fromhex(head) + path.read_bytes()[3:])[cut])
+    with pytest.raises(InputError, match=message):
         srs_ooc.ingest(path, tmp_path / "g.zarr")
 
 
@@ -206,9 +192,8 @@ def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
 
 
 def test_options_of_text_tables_are_refused(tmp_path, capsys):
-    command = ["ingest", "--separator", "comma", str(write_bed(tmp_path)), str(tmp_path / "g.zarr")]
-    ends_with(2, *command)
-    assert "only for text tables" in capsys.readouterr().err
+    command = ["ingest", "--separator", "comma", write_bed(tmp_path), tmp_path / "g.zarr"]
+    assert "only for text tables" in said_here(capsys, *command, expect=2)
 
 
 # PLINK 2.
@@ -322,8 +307,7 @@ def test_a_file_that_ends_before_what_is_asked_for_is_told(tmp_path, read):
 
 
 def said_of(capsys, *command) -> str:
-    ends_with(0, "ingest", "--overwrite", *command)
-    return capsys.readouterr().out
+    return said_here(capsys, "ingest", "--overwrite", *command)
 
 
 def people_of(folder: Path, columns: dict[str, list]) -> list:
@@ -368,17 +352,14 @@ def test_minus_nine_of_targets_added_to_genotypes_is_missing(tmp_path, capsys):
     options = people_of(tmp_path, {"ill": CODES, "bmi": NUMBERS})
     added = [options[1], "--id", "IID", "--target", "ill,bmi"]
     said_of(capsys, write_bed(tmp_path), store)
-    ends_with(0, "targets", store, *added)
-    said = capsys.readouterr().out
+    said = said_here(capsys, "targets", store, *added)
     assert f"{N_CODES} rows with -9 as 'ill': missing, as PLINK has it" in said
     assert f"target 'bmi' (numbers): {N_ROWS - N_NUMBERS} of {N_ROWS} rows" in said
     said_of(capsys, write_csv(tmp_path), twin, "--row-ids", "id", "--target", "status")
-    ends_with(0, "targets", twin, *added)
-    said = capsys.readouterr().out
+    said = said_here(capsys, "targets", twin, *added)
     assert "note: 2 columns ('bmi', 'ill'): far from all other numbers, '-9' stands for" in said
     assert f"target 'bmi' (numbers): {N_ROWS} of {N_ROWS} rows" in said
-    ends_with(0, "targets", twin, *added, "--missing", "-9", "--missing", "-9.0")
-    said = capsys.readouterr().out
+    said = said_here(capsys, "targets", twin, *added, "--missing", "-9", "--missing", "-9.0")
     assert "note:" not in said
     assert f"target 'ill' (2 levels): {N_ROWS - N_CODES} of {N_ROWS} rows" in said
 
@@ -453,8 +434,9 @@ def test_samples_without_a_line_have_no_family_that_is_known(tmp_path, capsys):
     options = people_of(tmp_path, {"FID": ["A"] * N_ROWS})
     lines = options[1].read_text().splitlines()
     options[1].write_text("\n".join(lines[:-1]) + "\n")
-    ends_with(2, "ingest", write_bed(tmp_path), tmp_path / "g.zarr", *options, "--groups", "FID")
-    assert "(--groups): expected a text, found an empty cell" in capsys.readouterr().err
+    command = ("ingest", write_bed(tmp_path), tmp_path / "g.zarr", *options, "--groups", "FID")
+    refused = said_here(capsys, *command, expect=2)
+    assert "(--groups): expected a text, found an empty cell" in refused
 
 
 @pytest.mark.parametrize("given", ["file", "values"])
@@ -464,7 +446,7 @@ def test_a_target_given_apart_stands_for_phenotypes_that_are_missing(tmp_path, g
         manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", target=np.arange(N_ROWS) % 2)
     else:
         (tmp_path / "y.txt").write_text("\n".join(STATUS))
-        ends_with(0, "ingest", path, tmp_path / "g.zarr", "--target-file", tmp_path / "y.txt")
+        here("ingest", path, tmp_path / "g.zarr", "--target-file", tmp_path / "y.txt")
         manifest = read_manifest(tmp_path / "g.zarr")
     assert len(manifest.classes) == 2
 
@@ -525,8 +507,8 @@ def test_missing_texts_are_said_of_samples_beside_genotypes(tmp_path, capsys):
     table[1].write_text("\n".join(text[:-2]) + "\n")  # rows that it lacks are missing as well
     said_of(capsys, *options, "--missing", "-99")
     assert Store.open(store).n_rows == N_ROWS - 3
-    ends_with(2, "ingest", *options, "--overwrite", "--no-header")
-    assert "only for text tables" in capsys.readouterr().err
+    refused = said_here(capsys, "ingest", *options, "--overwrite", "--no-header", expect=2)
+    assert "only for text tables" in refused
 
 
 @pytest.mark.parametrize("name", ["study.bed-pheno.csv", "study.bed (1).csv", "my.pgen~"])

@@ -8,11 +8,11 @@ import shutil
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb, srs_ooc
+from command import check_least_cap, error_of, srs_ooc
+from tables import opened
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.ingestion.formats.files import format_of, opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.formats.files import format_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.testing import check_table
 
@@ -75,10 +75,6 @@ def rewritten(path, name, mode):
     return path.parent / name
 
 
-def opened(path):
-    return opener_of(path)(path.parent, IngestOptions(memory_mb=4000))
-
-
 def read(path):
     table = opened(path)
     return table.read(np.arange(table.shape[1]), None)
@@ -100,7 +96,7 @@ def test_genotypes_are_what_plink_2_exports(tmp_path, kind):
 
 def test_dosages_are_what_plink_2_exports_in_its_steps(tmp_path):
     path = written(tmp_path, DOSES)
-    found = read(type(path)(f"{path}::DS"))
+    found = read(f"{path}::DS")
     np.testing.assert_allclose(found, expected(DOSES), rtol=0, atol=5e-5 + 2**-15)
     np.testing.assert_array_equal(found * 2**14 % 1, np.where(np.isnan(found), NA, 0))
     assert read(path)[0].tolist()[:3] == [2, 1, 0]
@@ -157,15 +153,15 @@ def test_what_is_wrong_is_told(tmp_path, capfd, records, message):
 def test_dosages_that_mean_nothing_are_refused(tmp_path, alt, cell, message):
     path = written(tmp_path, f"1 9 a A {alt} GT:DS 0/0:1 0/1:. {cell} . . .")
     with pytest.raises(InputError, match=message):
-        read(type(path)(f"{path}::DS"))
+        read(f"{path}::DS")
 
 
 def test_dosages_that_are_no_numbers_are_refused(tmp_path):
     path = written(tmp_path, DOSES, head=HEAD.replace("Type=Float", "Type=String"))
     with pytest.raises(InputError, match="expected as DS a number"):
-        read(type(path)(f"{path}::DS"))
+        read(f"{path}::DS")
     with pytest.raises(InputError, match="expected GT or DS after ::, found another"):
-        read(type(path)(f"{path}::GP"))
+        read(f"{path}::GP")
 
 
 @pytest.mark.parametrize("name", ["u.vcf.gz", "u.bcf"])
@@ -247,9 +243,8 @@ def test_the_smallest_cap_is_kept(tmp_path, n_samples, n_variants):
     names = [f"sample{i}" for i in range(n_samples)]
     path = written(tmp_path, "\n".join(lines), samples=names, head=head)
     for file in (path, f"{path}::DS"):
-        given = ["ingest", file, tmp_path / "t.zarr", "--no-target", "--overwrite", "--memory-mb"]
-        cap = int(error_of(*given, "30").rsplit("--memory-mb ", 1)[1].split(".")[0])
-        assert peak_kb(*given, str(cap)) * 1024 <= cap * 10**6
+        given = ["ingest", file, tmp_path / "t.zarr", "--no-target", "--overwrite"]
+        check_least_cap(*given, too_small=30)
 
 
 def test_samples_as_plink_writes_them_are_found_by_family_and_person(tmp_path):
