@@ -23,6 +23,7 @@ from srs_ooc.ingestion.formats import Texts, bounded, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.native import _native
 from srs_ooc.store import bed
+from srs_ooc.store.arrays import SmallFile
 from srs_ooc.store.manifest import Shape
 
 ARRAY_BLOCK = 1 << 18
@@ -200,7 +201,7 @@ class TextSpool:
             start += len(ends)
 
 
-def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:
+def blocks_of(array: ScratchArray | SmallFile | NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array in slices of at most :data:`ARRAY_BLOCK` items."""
     return (array[start : start + ARRAY_BLOCK] for start in range(0, len(array), ARRAY_BLOCK))
 
