@@ -145,6 +145,10 @@ class Merging(CodedFeatures):
                     "piece that an older version made, or of another table. Begin again without it."
                 )
 
+    def room(self, memory_mb: float) -> int:
+        """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
+        return min(check_merging(self.shape, [self.form], memory_mb), MERGED_NBYTES)
+
     def write(
         self,
         folder: Path,
@@ -277,25 +281,6 @@ class Merging(CodedFeatures):
             for some in cells if own else repeat((), store.n_features):
                 said = dict(zip(own, some, strict=True))
                 yield [said.get(name, "") for name in self._known]
-
-
-def merge(
-    merging: Merging,
-    folder: Path,
-    names: TextBlocks,
-    memory_mb: float,
-    progress: ByteProgress,
-    **said: dict[str, Any],
-) -> Manifest:
-    """Write everything into an empty folder, under a cap; see :meth:`Merging.write`.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the leases of merging.
-    """
-    left = check_merging(merging.shape, [merging.form], memory_mb)
-    return merging.write(folder, names, min(left, MERGED_NBYTES), progress, **said)
 
 
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
@@ -501,10 +486,13 @@ def ingest_pieces(
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
-            merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
+            merging = Merging(stores)
+            more = f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
             names = text_blocks(name for one in stores for name in one.names)
-            manifest = merge(merging, made, names, options.memory_mb, tell, source=source)
+            manifest = merging.write(
+                made, names, merging.room(options.memory_mb), tell, source=source
+            )
             for column in stores[0].added("target"):
                 write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)

@@ -2,9 +2,10 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,10 +19,10 @@ from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import is_date, read_ahead
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
+from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import FREE, ByteProgress, StoredColumns, stored_positions
 from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
-from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
+from srs_ooc.ingestion.scratch import blocks_of, joined, numbered, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store import bed, manifest, writing
 from srs_ooc.store.bed import BedFile
@@ -85,15 +86,14 @@ class FeatureKinds:
         for i in np.flatnonzero(self.from_numbers[start : start + len(values)]).tolist():
             distinct, place = np.unique(values[i], return_inverse=True)
             is_there = ~np.isnan(distinct)
-            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            texts = [(text_of(value) or "").encode() for value in distinct[is_there].tolist()]
             numbers = np.full(len(distinct), np.nan)
-            found = self.pool.code(*joined([text.encode() for text in texts]))
-            if len(found) < len(texts):
-                beyond = float(distinct[is_there][len(found)])
-                row = self.kept.source_row(int((values[i] == beyond).argmax()))
-                raise many_texts(self.locate(start + i, row)[0], text_of(beyond) or "")
-            numbers[is_there] = found
+            numbers[is_there] = numbered(self.pool, texts, partial(self._place, start + i, place))
             values[i] = numbers[place]
+
+    def _place(self, feature: int, place: Indices, number: int) -> str:
+        """Return where the first cell of a stored feature stands that has a number's text."""
+        return self.locate(feature, self.kept.source_row(int((place == number).argmax())))[0]
 
 
 class CategoryCoder:
@@ -605,9 +605,7 @@ def write_store(
         work.write(batch, n_threads, progress)
         found = work.close()
         _native.return_large_blocks()
-        ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-        said = facts.feature_columns and facts.feature_cells
-        write_texts(store, shape, names, ids, features.positions(), said)
+        write_texts(store, features, facts, names)
         is_regression = target.dtype.kind == "f"
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
@@ -631,27 +629,23 @@ def write_store(
 
 
 def write_texts(
-    store: NewStore,
-    shape: Shape,
-    names: writing.TextBlocks,
-    row_ids: writing.TextBlocks,
-    positions: Uints32,
-    feature_cells: Iterable[Iterable[Any]] = (),
+    store: NewStore, features: CodedFeatures, facts: TableFacts, names: writing.TextBlocks
 ) -> None:
     """Write names, row ids, places, and the coordinates that follow from them.
-
-    ``feature_cells``: what the source says of each feature besides, if it says anything.
 
     Raises
     ------
     InputError
         If they are not as many as the features and rows.
     """
+    (n_rows, n_features), positions = astuple(features.shape), features.positions()
     store.small("positions", [positions])
-    texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
-    if feature_cells:
-        each = (((text_of(one) or "").replace(CELL_END, " ") for one in of) for of in feature_cells)
-        texts[manifest.FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
+    ids = facts.row_ids or text_blocks(map(str, range(1, n_rows + 1)))
+    texts = {"names": (names, n_features), "row_ids": (ids, n_rows)}
+    if facts.feature_columns:
+        each = ([text_of(one) or "" for one in cells] for cells in facts.feature_cells)
+        joined_cells = (CELL_END.join(one.replace(CELL_END, " ") for one in some) for some in each)
+        texts[manifest.FEATURE_COLUMNS] = (text_blocks(joined_cells), n_features)
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:

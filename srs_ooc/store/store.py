@@ -444,20 +444,20 @@ class Store:
     @cached_property
     def names(self) -> arrays.Names:
         """Names of the features, in source order; opened when first asked for."""
-        self._have("names_offsets", "names_bytes")
-        return arrays.Names(self.path, self.manifest, "names")
+        return self._texts("names")
 
     @cached_property
     def row_ids(self) -> arrays.Names:
         """Ids of the rows; opened when first asked for."""
-        self._have("row_ids_offsets", "row_ids_bytes")
-        return arrays.Names(self.path, self.manifest, "row_ids")
+        return self._texts("row_ids")
+
+    def _texts(self, which: str) -> arrays.Names:
+        self._have(f"{which}_offsets", f"{which}_bytes")
+        return arrays.Names(self.path, self.manifest, which)
 
     @cached_property
     def _feature_facts(self) -> arrays.Names | list[str]:
-        self._have(f"{FEATURE_COLUMNS}_offsets", f"{FEATURE_COLUMNS}_bytes")
-        m = self.manifest
-        return arrays.Names(self.path, m, FEATURE_COLUMNS) if m.feature_columns else []
+        return self._texts(FEATURE_COLUMNS) if self.manifest.feature_columns else []
 
     def feature_cells(self, positions: Collection[int] | None = None) -> Iterator[list[str]]:
         """Yield what ``feature_columns`` of the manifest, if any, hold of features by position.
@@ -833,13 +833,11 @@ class Scan:
             yield np.arange(first, min(first + self._size, p))
 
     def _codes(self) -> Iterator[tuple[int, Reals]]:
-        manifest = self._manifest
-        block = Block(self._size, self.n_rows, manifest.code_nbytes, tiled=False)
+        rows = ALL_ROWS if self._rows is None else self._rows
         with self._store.columns(mapped=False) as columns:
             for positions in self._positions():
-                columns.gather(positions.astype(np.uint32), block, self._rows)
-                codes = block.as_columns(len(positions))
-                yield int(positions[0]), code_numbers(codes, manifest.missing_code)
+                codes = columns.codes(positions, rows)
+                yield int(positions[0]), code_numbers(codes, self._manifest.missing_code)
 
     def _values(self, reader: ValuesReader) -> Iterator[tuple[int, Reals]]:
         whole = np.zeros((self._size, self._manifest.n_rows))
