@@ -34,7 +34,7 @@ from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
-from srs_ooc.ingestion.writer import write_store
+from srs_ooc.ingestion.writer import CodedTable, write_store
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -74,7 +74,7 @@ def write_without_values(path: Path, problem: Problem) -> None:
     names = text_blocks(feature_name(j) for j in range(problem.n_features))
     truth_path(path).write_text(json.dumps(describe(problem)))
     with published_folder(path) as folder:
-        write_store(folder, Tenths(problem), target, facts, names, form=form)
+        write_store(folder, CodedTable(Tenths(problem), form), target, facts, names)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:
