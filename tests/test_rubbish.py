@@ -13,9 +13,9 @@ from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import SrsOocError, UsageError
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create
-from srs_ooc.runs.settling import Request, declared
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.settling import declared
 
 RUBBISH = [
     -1, 0, 2.5, math.nan, math.inf, -(10**30), 10**30, "", "no such", "a\0b", "\ud800", b"bytes",
@@ -91,7 +91,7 @@ def test_options_of_a_run(store, tmp_path, name):
 
 def test_options_that_no_part_declares(store, tmp_path):
     for given in ({"q": 20}, {"judge": "positive", "q": 20}, {"": 1}, {"method": "prs", "what": 2}):
-        request = Request(Options(**given), memory_mb=4000)
+        request = Request(options=given, memory_mb=4000)
         with pytest.raises(SrsOocError, match="expected an option of a run"):
             open_or_create(srs_ooc.open_store(store), tmp_path / "x.run", request)
 

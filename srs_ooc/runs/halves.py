@@ -19,33 +19,22 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Ints, Uints32
-from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
-from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
+from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step, Watch
-from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.exchangeability import deal_folds
-from srs_ooc.runs.inputs import Inputs, digest
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done, search
-from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
-from srs_ooc.store.store import Store
 
-HALVES = "halves"
-"""Record of the ledger that says how many halves were asked for last; no part of the identity."""
 FIRST = 20
 """Features at the head of the ranking of each half that are compared."""
-FEWEST = 2
-"""Rows of each class that a half has at least."""
-DEALING_NBYTES = 180
-"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of. What
-a half takes after that is less than the run."""
 
 Half = dict[str, Any]
 """What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
@@ -102,17 +91,12 @@ class HalvesRecord:
         )
 
 
-def halves_asked(ledger: Run) -> int:
-    """Return how many halves were asked for; 0 if none."""
-    return int(ledger.meta(HALVES)) if ledger.has_meta(HALVES) else 0
-
-
 def halves_of(ledger: Run) -> HalvesRecord | None:
     """Return what halves of the rows select, of as many iterations as the run has.
 
     None if no half is done. ``ledger`` is open for reading; the store is not needed.
     """
-    n_asked = halves_asked(ledger)
+    n_asked = ledger.n_halves
     halves = halves_done(ledger, n_asked)
     if not halves:
         return None
@@ -143,14 +127,6 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
 
 ALL_AHEAD = 1 << 30
 """Runs are begun however long one of them takes: little is kept of those that are done."""
-
-
-def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
-    return PROCESS_NBYTES + given + total_nbytes(leases)
 
 
 def whole_runs(
@@ -255,9 +231,9 @@ def from_workers(
 _log = logging.getLogger("srs_ooc")
 
 
-def fits_workers(cluster: Cluster, spec: RunSpec, store: Store, inputs: Inputs, what: str) -> bool:
+def fits_workers(cluster: Cluster, plan: Plan, what: str) -> bool:
     """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
-    needed = whole_run_nbytes(spec, store, inputs)
+    needed = plan.whole_nbytes()
     fits = needed <= cluster.worker_memory_mb * MB
     if not fits:
         _log.warning(
@@ -278,102 +254,23 @@ def remove_part(run: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-# How rows are dealt, and whether they can be.
-
-
-def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[RunSpec, Inputs]:
-    """Return the run on a half of the rows, counted from 0: its identity, what it is trained on.
-
-    Raises
-    ------
-    UsageError
-        If there is one group of rows, or a half gets fewer than two rows of a class.
-    """
-    with store.unchanged():
-        task = Task.of(store, inputs, exchanges=True)
-    rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    key, units = key_of(spec.run.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
-    place = deal_folds(key, 2, task.target, *units, option="--halves")
-    for code in np.unique(task.target).tolist() if task.classes else ():
-        n_least = np.bincount(place[task.target == code], minlength=2).min()
-        if n_least < FEWEST:
-            raise UsageError(
-                f"--halves: expected at least {FEWEST} rows of each class in each half of the rows "
-                f"(groups stay whole), found {n_least} of class {task.classes[code]!r}. Get more "
-                "rows of it, or leave it out with --rows."
-            )
-    here = inputs.part(rows, place == number % 2)
-    seed = key_of(spec.run.seed, Purpose.HALVES, number, Purpose.TREE)
-    rows_digest = str(digest(here.rows, "rows"))
-    return replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest), here
-
-
-def check_halves(
-    spec: RunSpec,
-    store: Store,
-    inputs: Inputs,
-    request: Request,
-    n_halves: int,
-    watch: Watch = lambda _: True,
-) -> bool:
-    """Check that the search can be done on each half of the rows, until ``watch`` says no.
-
-    Returns
-    -------
-    bool
-        Whether all were checked.
-
-    Raises
-    ------
-    UsageError
-        If the run selects nothing or was given what may come from all rows, or a half has too few
-        rows.
-    """
-    if spec.run.judge == "none" or inputs.weights is not None:
-        found = "--judge none" if spec.run.judge == "none" else "--scores FILE"
-        raise UsageError(
-            "--halves: expected a run that selects features by its rows alone, found one with "
-            f"{found}. Leave --halves out, or begin a run of other options."
-        )
-    if request.cluster is not None:
-        check_cluster(spec)
-    for number in range(n_halves):
-        if not watch(Step("halves of the rows, checking", number, n_halves, unit="halves")):
-            return False
-        half, here = half_of(spec, store, inputs, number)
-        try:
-            check_rows(half, Task.of_run(half, store, here))
-        except UsageError as error:
-            raise UsageError(f"--halves, of half of the rows: {error}") from error
-    return True
-
-
 # The runs on halves, here or by workers.
 
 
-def select_within(
-    folder: Path,
-    spec: RunSpec,
-    inputs: Inputs,
-    store: Store,
-    request: Request,
-    watch: Watch,
-    whole: Run | None = None,
-) -> bool:
+def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
     """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
 
-    What is there of it already is gone on with. ``request`` says iterations, memory and workers;
-    ``whole`` is the run that this one is a part of, if it lies in that one's folder.
+    What is there of it already is gone on with. ``whole`` is the run that this one is a part of, if
+    it lies in that one's folder.
     """
-    assert request.iterations is not None
     if not folder.exists():
-        facts = {"memory_mb": request.cap_mb, "iterations": request.iterations, VALID: None}
+        facts = {"memory_mb": plan.request.cap_mb, "iterations": plan.n_iterations, VALID: None}
         folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.begin(folder, store, spec, inputs, facts)
+        Run.begin(folder, plan.store, plan.spec, plan.inputs, facts)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
     with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
-        search(within, store, request, watch)
-        return is_done(within, request.iterations)
+        search(within, Plan.of_run(within, plan.store, plan.request, plan.watch))
+        return is_done(within, plan.n_iterations)
 
 
 def _selected_in(folder: Path, n_features: int) -> Half:
@@ -409,59 +306,45 @@ class HalfJob(Job):
 
     def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker."""
+        request = Request(threads=1, iterations=self.n_iterations)
         spec, store = RunSpec.from_json(self.identity), self.store.open()
-        needed = whole_run_nbytes(spec, store, self.inputs)
+        plan = Plan.of_spec(spec, store, self.inputs, request)
 
         def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
-            asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
-            half = half_of(spec, store, self.inputs, number)
+            here = replace(plan.asked(memory_mb=cap_nbytes // MB), watch=watch)
+            half = here.half(number)
             with TemporaryDirectory(prefix="srs-ooc-") as folder:
                 run = Path(folder) / "half.run"
-                goes_on = select_within(run, *half, store, asked, watch)
-                return _selected_in(run, store.n_features) if goes_on else None
+                return _selected_in(run, store.n_features) if select_within(run, half) else None
 
-        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+        memory_mb, needed = self.store.memory_mb, plan.whole_nbytes()
+        return whole_runs(memory_mb, needed, n_threads, self.n_iterations, one)
 
 
-def select_by_halves(
-    ledger: Run, store: Store, request: Request, n_halves: int, watch: Watch
-) -> None:
-    """Do the runs on halves that are missing, each kept once done, until ``watch`` says no.
+def select_by_halves(ledger: Run, plan: Plan) -> None:
+    """Do the runs on halves that are missing, each kept once done, until told to stop.
 
-    Parameters
-    ----------
-    ledger : Run
-        Of a run that is done, open for writing.
-    store : Store
-        Its store.
-    request : Request
-        Memory and workers.
-    n_halves : int
-        Halves in all; even.
-    watch : callable
-        Told where the work stands; says whether to go on.
+    ``ledger`` is that of a run that is done, open for writing.
     """
-    spec, inputs, cluster = ledger.spec, ledger.inputs, request.cluster
-    n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
-    each = replace(request, iterations=n_iterations, halves=None)
-    each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
-    folder = ledger.run / HALVES_FOLDER
-    done = halves_done(ledger, n_halves)
+    n_halves, n_iterations = plan.request.halves or 0, ledger.progress().iteration
+    plan, cluster = plan.asked(iterations=n_iterations), plan.request.cluster
+    folder, done = ledger.run / HALVES_FOLDER, halves_done(ledger, n_halves)
     missing = [number for number in range(n_halves) if number not in done]
 
     def one_by_one() -> Iterator[tuple[int, Half]]:
         for number in missing:
-            half = half_of(spec, store, inputs, number)
-            here = named(f"half {number + 1} of {n_halves}", watch)
-            if not select_within(folder / str(number), *half, store, each, here, ledger):
+            here = named(f"half {number + 1} of {n_halves}", plan.watch)
+            half = replace(plan.half(number), watch=here)
+            if not select_within(folder / str(number), half, ledger):
                 return
-            yield number, _selected_in(folder / str(number), store.n_features)
+            yield number, _selected_in(folder / str(number), plan.store.n_features)
 
     found = one_by_one()
-    if cluster is not None and missing and fits_workers(cluster, spec, store, inputs, "halves"):
-        place = WorkerStore.of(store, cluster.worker_memory_mb)
-        job, parts = HalfJob(place, spec.to_json(), inputs, n_iterations), dict.fromkeys(missing)
-        found = from_workers(cluster, job, parts, "halves", n_iterations, watch)
+    if cluster is not None and missing and fits_workers(cluster, plan, "halves"):
+        place = WorkerStore.of(plan.store, cluster.worker_memory_mb)
+        job = HalfJob(place, plan.spec.to_json(), plan.inputs, n_iterations)
+        parts = dict.fromkeys(missing)
+        found = from_workers(cluster, job, parts, "halves", n_iterations, plan.watch)
     for number, half in found:
         ledger.write_arrays(f"half-{number}", half)
         remove_part(folder / str(number))
