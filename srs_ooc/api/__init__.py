@@ -20,7 +20,6 @@ from srs_ooc.runs.python_arguments import (
     NamesOrFile,
     asked_in_python,
     cluster_given,
-    named_options,
 )
 from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -150,7 +149,7 @@ def run(
     with asked_in_python(**named) as files:
         opened = store_of(store)
         request = Request(
-            options=named_options({"method": method, "judge": judge} | options),
+            options={"method": method, "judge": judge} | options,
             exclude_file=files["exclude"],
             rows_file=files["rows"],
             exclude_missing=exclude_missing,

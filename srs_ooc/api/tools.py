@@ -19,7 +19,6 @@ from srs_ooc.runs.python_arguments import (
     NamesOrFile,
     asked_in_python,
     cluster_given,
-    named_options,
 )
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -74,7 +73,7 @@ def plan(
     named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
     with asked_in_python(**named) as files:
         request = Request(
-            options=named_options(options),
+            options=options,
             exclude_file=files["exclude"],
             rows_file=files["rows"],
             exclude_missing=exclude_missing,

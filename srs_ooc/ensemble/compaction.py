@@ -8,12 +8,10 @@ target.
 import hashlib
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,6 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Iteration, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.base.text import MB
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.effects import Times, Z, concordance, wilson
@@ -33,20 +30,24 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs import halves
 from srs_ooc.runs.engine import Engine, Speculation, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.inputs import Inputs, SideFile
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.runs.verdict import candidates_of
+from srs_ooc.runs.whole_runs import (
+    WholeRunJob,
+    from_workers,
+    named,
+    remove_part,
+    select_within,
+)
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -414,56 +415,38 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class FoldJob(Job):
+class FoldJob(WholeRunJob):
     """What of a run is repeated without the rows of each fold, here or by workers.
 
     Attributes
     ----------
-    spec : RunSpec
-        The run's identity, as judged today.
-    excluded : uint32 (n_excluded,) or None
-        Features left out.
-    n_iterations : int
-        That it had.
     sizes : list of int
         Sizes of sets that are scored.
     """
 
-    spec: RunSpec
-    excluded: Uints32 | None
-    n_iterations: int
     sizes: list[int]
-    label, tells = "fold", True
+    label = "fold"
 
     @classmethod
     def of(cls, plan: Plan, n_iterations: int, sizes: list[int]) -> "FoldJob":
         """Return what is repeated of a run that had so many iterations."""
-        cluster, spec = plan.request.cluster, plan.spec
+        cluster, excluded = plan.request.cluster, Inputs(plan.inputs.excluded)
         memory_mb = plan.request.cap_mb if cluster is None else cluster.worker_memory_mb
-        store, identity = WorkerStore.of(plan.store, memory_mb), spec.to_json() | {"folds": True}
-        return cls(store, identity, spec, plan.inputs.excluded, n_iterations, sizes)
+        identity = plan.spec.to_json() | {"folds": True}
+        return cls(WorkerStore.of(plan.store, memory_mb), identity, excluded, n_iterations, sizes)
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
         return [k for k in self.sizes if k <= len(record.order) and str(k) not in record.scores]
 
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker, which returns the records of folds with all their scores."""
-        asked = Request(iterations=self.n_iterations, threads=1)
-        plan = Plan.of_spec(self.spec, self.store.open(), Inputs(self.excluded), asked)
-
-        def one(
-            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
-        ) -> FoldRecord | None:
-            fold, record = what
-            here = fold.plan(replace(plan.asked(memory_mb=cap_nbytes // MB), watch=watch))
-            if record is None:
-                with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    record = nest_fold(here, fold, Path(folder) / "fold.run")
-            return record if record and score_sizes(self, record, fold, here) else None
-
-        memory_mb, needed = self.store.memory_mb, plan.whole_nbytes()
-        return halves.whole_runs(memory_mb, needed, n_threads, self.n_iterations, one)
+    def done(
+        self, plan: Plan, number: int, what: tuple[Fold, FoldRecord | None], folder: Path
+    ) -> FoldRecord | None:
+        """Return the record of a fold with all its scores; see the base class."""
+        fold, record = what
+        here = fold.plan(plan)
+        record = record or nest_fold(here, fold, folder)
+        return record if record and score_sizes(self, record, fold, here) else None
 
 
 def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
@@ -472,13 +455,13 @@ def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
     They have no scores yet. ``plan`` is the fold's; ``folder`` is where it is done, and is removed
     once it is.
     """
-    if not halves.select_within(folder, plan):
+    if not select_within(folder, plan):
         return None
     with Run(folder, writable=False) as within:
         whole = nest_run(within, plan)
     if whole is None:
         return None
-    halves.remove_part(folder)
+    remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
@@ -562,7 +545,7 @@ def folds_from_workers(
     done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
         asked = plan.request.cluster, job, parts, "folds", job.n_iterations, plan.watch
-        for number, record in halves.from_workers(*asked):
+        for number, record in from_workers(*asked):
             records.keep_fold(record)
             done[number] = record
     return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
@@ -810,7 +793,7 @@ def _here(job: FoldJob, plan: Plan, records: Records, folds: list[Fold]) -> list
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        watch = halves.named(f"fold {len(done) + 1} of {len(folds)}", plan.watch)
+        watch = named(f"fold {len(done) + 1} of {len(folds)}", plan.watch)
         here, place = fold.plan(replace(plan, watch=watch)), (fold.repeat, fold.fold)
         record = records.fold(*place) or nest_fold(here, fold, records.run_of(*place))
         if record is None:

@@ -5,33 +5,29 @@ classes and whole groups are shared out evenly. Each half has a seed of its own,
 the search counts too. No answer of the run depends on them.
 """
 
-import logging
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
-from threading import Semaphore
 from typing import Any
 
 import numpy as np
 
 from srs_ooc.base.arrays import Ints, Uints32
-from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
-from srs_ooc.base.errors import BudgetError, RunError
-from srs_ooc.base.records import Step, Watch
-from srs_ooc.base.text import MB
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
+from srs_ooc.runs.jobs import WorkerStore
+from srs_ooc.runs.ledger import HALVES_FOLDER
 from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.screening import is_done, search
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict, candidates_of
+from srs_ooc.runs.whole_runs import (
+    WholeRunJob,
+    fits_workers,
+    from_workers,
+    named,
+    remove_part,
+    select_within,
+)
 
 FIRST = 20
 """Features at the head of the ranking of each half that are compared."""
@@ -123,154 +119,7 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
     return {i: half for i, half in kept.items() if half is not None and half["n_iterations"] == now}
 
 
-# Whole runs done by workers, each at one of them: their memory, and how far all of them are.
-
-ALL_AHEAD = 1 << 30
-"""Runs are begun however long one of them takes: little is kept of those that are done."""
-
-
-def whole_runs(
-    memory_mb: int,
-    needed: int,
-    n_threads: int,
-    n_iterations: int,
-    one: Callable[[int, Any, int, Watch], Any],
-) -> Work:
-    """Return what does whole runs in a worker, as many at once as its memory holds.
-
-    Parameters
-    ----------
-    memory_mb : int
-        What the worker may grow by, in MB of 10**6 bytes.
-    needed : int
-        Bytes that a run needs, the process included.
-    n_threads : int
-        Runs that may be done at once.
-    n_iterations : int
-        Of the screen of each.
-    one : callable
-        ``one(number, what, cap_nbytes, watch)`` does a run under a cap on growth, in bytes; it
-        returns None if ``watch`` says no.
-
-    Raises
-    ------
-    BudgetError
-        If not even one fits.
-    """
-    if needed > memory_mb * MB:
-        raise BudgetError(
-            f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
-            f"works is --worker-memory-mb {-(-needed // MB)}."
-        )
-    n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
-    room, each = Semaphore(n_at_once), memory_mb * MB // n_at_once
-
-    def work(batch: Batch, tell: PartWatch) -> Batch:
-        def wanted(number: int, what: Any) -> Any:
-            found = one(number, what, each, _watch_of(number, tell, n_iterations))
-            if found is None:
-                raise RunError("expected a run that is wanted, found one that was given up.")
-            return found
-
-        with room, growth_counted():
-            return batch.done(wanted)
-
-    return work
-
-
-def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
-    """Return what tells how far a run is: the iterations of its screen, which comes first."""
-    reached = 0
-
-    def watch(step: Step) -> bool:
-        nonlocal reached
-        if step.unit == "iterations" and step.total == n_iterations:
-            reached = max(reached, step.done)
-        return tell(number, reached)
-
-    return watch
-
-
-def from_workers(
-    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    job : Job
-        What the parts are of.
-    parts : dict
-        What each run needs, by its number.
-    stage : str
-        What they are called together.
-    n_each : int
-        Iterations of each, by which all are counted together.
-    watch : callable
-        Told how far all of them are.
-    """
-    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
-
-    done: set[int] = set()
-    with closing(cluster.line(job)) as line:
-
-        def goes_on() -> bool:
-            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
-            reached = min(n_each * len(done) + under_way, n_each * len(parts))
-            return watch(Step(stage, reached, n_each * len(parts)))
-
-        for number, outcome in parallel_map(
-            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
-        ):
-            done.add(number)
-            yield number, outcome
-
-
-_log = logging.getLogger("srs_ooc")
-
-
-def fits_workers(cluster: Cluster, plan: Plan, what: str) -> bool:
-    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
-    needed = plan.whole_nbytes()
-    fits = needed <= cluster.worker_memory_mb * MB
-    if not fits:
-        _log.warning(
-            "%s come one after another, each with its trees grown by all workers: to have whole "
-            "runs done side by side, give --worker-memory-mb %d",
-            what,
-            -(-needed // MB),
-        )
-    return fits
-
-
-def remove_part(run: Path) -> None:
-    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
-    gone = run.with_name(f"{run.name}.removed")
-    shutil.rmtree(gone, ignore_errors=True)
-    with suppress(OSError):
-        run.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
-
-
 # The runs on halves, here or by workers.
-
-
-def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
-    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
-
-    What is there of it already is gone on with. ``whole`` is the run that this one is a part of, if
-    it lies in that one's folder.
-    """
-    if not folder.exists():
-        facts = {"memory_mb": plan.request.cap_mb, "iterations": plan.n_iterations, VALID: None}
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.begin(folder, plan.store, plan.spec, plan.inputs, facts)
-    accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
-    with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
-        search(within, Plan.of_run(within, plan.store, plan.request, plan.watch))
-        return is_done(within, plan.n_iterations)
 
 
 def _selected_in(folder: Path, n_features: int) -> Half:
@@ -288,37 +137,15 @@ def _selected_in(folder: Path, n_features: int) -> Half:
     }
 
 
-@dataclass(frozen=True)
-class HalfJob(Job):
-    """What a worker needs to do the run on any half; its identity is the run's.
+class HalfJob(WholeRunJob):
+    """What a worker needs to do the run on any half; its identity is the run's."""
 
-    Attributes
-    ----------
-    inputs : Inputs
-        Features left out, rows, and how often features are drawn where columns were scored.
-    n_iterations : int
-        Of each run's screen.
-    """
+    label = "half"
 
-    inputs: Inputs
-    n_iterations: int
-    label, tells = "half", True
-
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker."""
-        request = Request(threads=1, iterations=self.n_iterations)
-        spec, store = RunSpec.from_json(self.identity), self.store.open()
-        plan = Plan.of_spec(spec, store, self.inputs, request)
-
-        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
-            here = replace(plan.asked(memory_mb=cap_nbytes // MB), watch=watch)
-            half = here.half(number)
-            with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                run = Path(folder) / "half.run"
-                return _selected_in(run, store.n_features) if select_within(run, half) else None
-
-        memory_mb, needed = self.store.memory_mb, plan.whole_nbytes()
-        return whole_runs(memory_mb, needed, n_threads, self.n_iterations, one)
+    def done(self, plan: Plan, number: int, what: None, folder: Path) -> Half | None:
+        """Do the run on a half; see the base class."""
+        is_done = select_within(folder, plan.half(number))
+        return _selected_in(folder, plan.store.n_features) if is_done else None
 
 
 def select_by_halves(ledger: Run, plan: Plan) -> None:
@@ -350,8 +177,3 @@ def select_by_halves(ledger: Run, plan: Plan) -> None:
         remove_part(folder / str(number))
     if len(halves_done(ledger, n_halves)) == n_halves:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def named(what: str, watch: Watch) -> Watch:
-    """Return what is told of steps that begin with ``what``."""
-    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}".rstrip(", ")))

@@ -350,6 +350,17 @@ class Inputs:
         return Inputs(self.excluded, rows[is_in], null_model=null)
 
     @property
+    def digests(self) -> dict[str, str]:
+        """What identifies those that files gave, by its name in an identity."""
+        given = {
+            "excluded": digest(self.excluded, "features"),
+            "rows": digest(self.rows, "rows"),
+            "validation": digest(self.validation, "rows"),
+            "scores": digest(self.weights, WEIGHTS),
+        }
+        return {name: text for name, text in given.items() if text is not None}
+
+    @property
     def null_digest(self) -> str:
         """Identifies the null model."""
         if (null := self.null_model) is None:

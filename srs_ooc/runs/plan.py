@@ -18,7 +18,7 @@ from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs import run_memory
-from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest
+from srs_ooc.runs.inputs import InputFiles, Inputs
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import TrainingShape, run_leases, shape_of
@@ -47,8 +47,7 @@ class Plan:
     Attributes
     ----------
     request : Request
-        What is asked; of a run that is, with what it was last asked for. Its options have the
-        digests of files.
+        What is asked; of a run that is, with what it was last asked for.
     spec : RunSpec
         The run's identity; ``store`` is empty where there is no store.
     shape : TrainingShape
@@ -139,18 +138,21 @@ class Plan:
         return cls(request, spec, shape, store, inputs, watch=watch)
 
     @classmethod
-    def of_shape(cls, request: Request, shape: TrainingShape, store: str = "") -> Self:
-        """Return a run on a table of which no more is known than its shape; ``store`` is which.
+    def of_shape(
+        cls, request: Request, shape: TrainingShape, store: str = "", **digests: Any
+    ) -> Self:
+        """Return a run on a table of which no more is known than its shape.
+
+        ``store`` is its fingerprint; ``digests`` are beside the options that are asked.
 
         Raises
         ------
         UsageError
             If an option is outside its range.
         """
-        options, saves = request.options, bool(request.save_trees)
-        return cls(
-            request, settle(options, shape, store, request.cap_nbytes, saves_trees=saves), shape
-        )
+        options, saves = {**request.options, **digests}, bool(request.save_trees)
+        spec = settle(options, shape, store, request.cap_nbytes, saves_trees=saves)
+        return cls(request, spec, shape)
 
     @classmethod
     def of_numbers(cls, request: Request, n_rows: int, n_features: int, n_classes: int = 2) -> Self:
@@ -184,7 +186,8 @@ class Plan:
         if names != NOT_ADJUSTED and inputs.null_model is None:
             n_basis, fit = fit_of(store, inputs, names)
             shape = replace(shape, n_basis=n_basis)
-        plan = cls.of_shape(request, shape, store.fingerprint)
+        given = identified(store, inputs, request)
+        plan = cls.of_shape(request, shape, store.fingerprint, **given)
         spec = replace(plan.spec, null_model=inputs.null_digest)
         return replace(plan, spec=spec, table=store, inputs=inputs, fit=fit)
 
@@ -430,7 +433,7 @@ class Plan:
 
 
 def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
-    """Return the features and rows that a request names, and it with their digests in its options.
+    """Return the features and rows that a request names, and it with covariates by name.
 
     Raises
     ------
@@ -443,21 +446,19 @@ def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
     scores = None if scores is None or scores in kind.words else path_given(scores, "--scores")
     files = InputFiles(store, *given, scores, exclude_missing=request.exclude_missing)
     reading = [*files.leases(), Lease("the run's record", run_memory.LEDGER_NBYTES)]
-    spare, target = Budget(request.cap_nbytes, reading).free_nbytes, request.target
+    spare = Budget(request.cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too
         named = _with_covariates(store, request)
         draft = Plan._settled(store, files.stand_in(), named)
         check_stages(request.cap_nbytes, [reading, *draft.stages()])
-    asked = files.resolve(spare).among(store.target_rows())
-    digests = {
-        "excluded": digest(asked.excluded, "features"),
-        "rows": digest(asked.rows, "rows"),
-        "validation": digest(asked.validation, "rows"),
-        "target": None if target is None else store.of_target(target).target_identity,
-    }
-    if asked.weights is not None:
-        digests["scores"] = digest(asked.weights, WEIGHTS)
-    return asked, _with_covariates(store, request).also(**digests)
+    return files.resolve(spare).among(store.target_rows()), _with_covariates(store, request)
+
+
+def identified(store: Store, inputs: Inputs, request: Request) -> dict[str, Any]:
+    """Return the options of a request with the digests of its files and of an added target."""
+    target = request.target
+    added = {} if target is None else {"target": store.of_target(target).target_identity}
+    return {**request.options, **inputs.digests, **added}
 
 
 def _with_covariates(store: Store, request: Request) -> Request:

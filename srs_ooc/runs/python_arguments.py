@@ -1,8 +1,7 @@
 """What a caller from Python gives, as a run's request takes it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,40 +10,8 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import path_given, python_spelling
 from srs_ooc.runs.jobs import Cluster
-from srs_ooc.runs.settling import declared
 
 NamesOrFile = str | Path | Iterable[str] | None
-
-
-def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by their full names, scalars of NumPy as Python's own.
-
-    Raises
-    ------
-    UsageError
-        If one is not known, or given under two names.
-    """
-    known = declared()
-    short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        full = short.get(name, name)
-        if full not in known:
-            near = get_close_matches(name, [*known, *short], 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise UsageError(
-                f"{name}: expected an option of a run, found another name.{hint} "
-                "srs_ooc.options() lists them."
-            )
-        if value is not None:
-            if getattr(value, "size", 1) != 1:
-                raise UsageError(
-                    f"{name}: expected one value, found {type(value).__name__} of {value.size}."
-                )
-            if full in found:
-                raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
-            found[full] = value.item() if hasattr(value, "item") else value
-    return found
 
 
 def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run import Run
+from srs_ooc.runs.settling import declared
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
@@ -27,8 +29,7 @@ class Request:
     Attributes
     ----------
     options : dict
-        Options of the identity that were given, by name; what is None was not. Those of a plan
-        have the digests of files and of an added target among them.
+        Options of the identity that were given, by name or by a short one; what is None was not.
     exclude_file, rows_file, validation_file : Path or None
         Files of feature names to leave out, of row ids to train on, and of those held out.
     exclude_missing : bool
@@ -63,8 +64,7 @@ class Request:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in self.options.items() if value is not None}
-        object.__setattr__(self, "options", given)
+        object.__setattr__(self, "options", named_options(self.options))
         names = ("iterations", "memory_mb", "threads", "halves", "exclude_missing", "save_trees")
         found = checked(**{name: getattr(self, name) for name in names})
         for name, value in zip(names, found, strict=True):
@@ -94,6 +94,39 @@ class Request:
     def also(self, **options: Any) -> Self:
         """Return this with further options, or without those that are None."""
         return replace(self, options={**self.options, **options})
+
+
+def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by their full names, scalars of NumPy as Python's own.
+
+    Raises
+    ------
+    UsageError
+        If one is not known, or given under two names, or the method is no name.
+    """
+    known = declared()
+    short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        full = short.get(name, name)
+        if full not in known:
+            near = get_close_matches(name, [*known, *short], 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(
+                f"{name}: expected an option of a run, found another name.{hint} "
+                "srs_ooc.options() lists them."
+            )
+        if value is not None:
+            if getattr(value, "size", 1) != 1:
+                raise UsageError(
+                    f"{name}: expected one value, found {type(value).__name__} of {value.size}."
+                )
+            if full in found:
+                raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
+            found[full] = value.item() if hasattr(value, "item") else value
+    if not isinstance(method := found.get("method", ""), str):
+        raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
+    return found
 
 
 def asked_run_path(

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.evidence.null_model import NullModel
-from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
+from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs
 from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
 from srs_ooc.runs.spec import NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
@@ -87,21 +87,16 @@ class Run(Ledger):
             null,
         )
         held = NOT_GIVEN | self.spec.to_json()
-        kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
+        found = NOT_GIVEN | inputs.digests | {"null_model": inputs.null_digest}
+        names = ["excluded", "rows", "validation", "null_model"]
         if held.get("scores", "file").startswith(FILE_DIGITS):
-            kinds["scores"] = WEIGHTS
-        for name, what in kinds.items():
-            given = inputs.weights if name == "scores" else getattr(inputs, name)
-            found = digest(given, what) or NOT_GIVEN.get(name, "none")
-            if found != held[name]:
-                self._refuse_input(name, held[name], found)
-        if (found := inputs.null_digest) != held["null_model"]:
-            self._refuse_input("null model", held["null_model"], found)
+            names.append("scores")
+        for name in names:
+            there, expected = found.get(name, "none"), held[name]
+            if there != expected:
+                what = f"expected the {name.replace('_', ' ')} that the run was made with"
+                raise damaged_run(self.run, f"{what}, {expected}, found {there}")
         return inputs
-
-    def _refuse_input(self, name: str, expected: str, found: str) -> NoReturn:
-        what = f"expected the {name} that the run was made with, {expected}, found {found}"
-        raise damaged_run(self.run, what)
 
     @property
     def saves_trees(self) -> bool:

@@ -57,7 +57,7 @@ def settle(
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
-    given = dict(_known(options))
+    given = dict(options)
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
     usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
@@ -91,21 +91,6 @@ def settle(
         check_subspaces(model, shape.n_candidates, size)
     learner = replace(learner, max_features=settle_max_features(max_features, size))
     return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
-
-
-def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options, all of which some part declares; refuse a name that none does."""
-    known = {*declared(), *INPUTS}
-    for name in options:
-        if name not in known:
-            raise UsageError(
-                f"{name}: expected an option of a run, found another name. "
-                "srs_ooc.options() lists them."
-            )
-    method = options.get("method", "")
-    if not isinstance(method, str):
-        raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
-    return options
 
 
 def _with_row_sample(
@@ -208,7 +193,6 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    _known(options)
     held, known = spec.model.values() | asdict(spec.judging) | spec.to_json(), declared()
     differences = []
     for name, value in options.items():

@@ -16,11 +16,11 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs.halves import remove_part
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.whole_runs import remove_part
 from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700
