@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
@@ -30,6 +31,7 @@ class Request:
     ----------
     options : dict
         Options of the identity that were given, by name or by a short one; what is None was not.
+        They are checked once, and read-only then.
     exclude_file, rows_file, validation_file : Path or None
         Files of feature names to leave out, of row ids to train on, and of those held out.
     exclude_missing : bool
@@ -64,7 +66,9 @@ class Request:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", named_options(self.options))
+        if not isinstance(self.options, MappingProxyType):  # else they were looked at
+            known = MappingProxyType(named_options(self.options))
+            object.__setattr__(self, "options", known)
         names = ("iterations", "memory_mb", "threads", "halves", "exclude_missing", "save_trees")
         found = checked(**{name: getattr(self, name) for name in names})
         for name, value in zip(names, found, strict=True):
