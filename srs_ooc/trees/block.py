@@ -3,7 +3,7 @@
 Below it stands what memory a block takes, and whatever is done on it.
 """
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,9 @@ class Block:
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
         self.values = np.zeros((padded_columns(n_columns), n_values)) if n_values else None
 
-    @cached_property
+    @property
     def native(self) -> _native.Block:
-        """The same memory as native code takes it."""
+        """The same memory as native code takes it, in the layout that it has now."""
         layout = self.codes, self.n_columns, self.n_rows, self.code_nbytes, self.tiled
         return _native.Block(*layout, _NO_VALUES if self.values is None else self.values)
 
