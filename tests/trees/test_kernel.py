@@ -504,6 +504,19 @@ def test_values_of_every_column_are_needed():
         grow_tree(block, np.arange(3, dtype=np.uint32), rows, 1, TreeLimits(3))
 
 
+def test_a_block_may_change_its_layout_between_trees():
+    """Networks use one memory for both layouts."""
+    codes = np.random.default_rng(3).integers(0, 9, (70, 30)).astype(np.uint8)
+    rows = TrainingRows.of(Response.classes(np.arange(30) % 2, 2), "gini")
+    asked = np.arange(70, dtype=np.uint32), rows, 1, TreeLimits(5)
+    expected = grow_tree(block_of(codes, tiled=False), *asked).importance
+    block = block_of(codes, tiled=True)
+    np.testing.assert_array_equal(grow_tree(block, *asked).importance, expected)
+    block.tiled = False
+    block.codes[: codes.size] = codes.ravel()
+    np.testing.assert_array_equal(grow_tree(block, *asked).importance, expected)
+
+
 # Forests grown in one call: their Python twin, their parts, and scikit-learn's forests.
 
 ALL = np.iinfo(np.int64).max
