@@ -833,11 +833,11 @@ class Scan:
             yield np.arange(first, min(first + self._size, p))
 
     def _codes(self) -> Iterator[tuple[int, Reals]]:
-        rows = ALL_ROWS if self._rows is None else self._rows
+        rows, missing = ALL_ROWS if self._rows is None else self._rows, self._manifest.missing_code
         with self._store.columns(mapped=False) as columns:
             for positions in self._positions():
-                codes = columns.codes(positions, rows)
-                yield int(positions[0]), code_numbers(codes, self._manifest.missing_code)
+                # neither has a name: two batches would be held as the next one is read
+                yield int(positions[0]), code_numbers(columns.codes(positions, rows), missing)
 
     def _values(self, reader: ValuesReader) -> Iterator[tuple[int, Reals]]:
         whole = np.zeros((self._size, self._manifest.n_rows))

@@ -65,8 +65,9 @@ class Response:
     @cached_property
     def native(self) -> _native.Response:
         """The same, as native code takes it."""
-        channels = np.ascontiguousarray(self.channels)
-        return _native.Response(self.labels, self.n_classes, channels, self.is_regression)
+        # what travelled to a worker may lie at any address
+        labels, channels = (np.require(a, None, ["C", "A"]) for a in (self.labels, self.channels))
+        return _native.Response(labels, self.n_classes, channels, self.is_regression)
 
     @staticmethod
     def classes(labels: Integers, n_classes: int, weights: Reals | None = None) -> "Response":

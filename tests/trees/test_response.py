@@ -114,3 +114,9 @@ def test_a_sample_of_numbers_has_one_of_each_quantile_and_all_rows_in_turn():
     counts = np.bincount(np.concatenate(drawn), minlength=1000)
     assert 0.5 < counts.std() / np.sqrt(8 * 0.9) < 1.5  # binomial, not more of some rows
     assert counts.min() > 0 or (counts == 0).mean() < 0.005
+
+
+def test_labels_that_lie_at_any_address_are_taken_as_they_come_to_workers():
+    labels = np.frombuffer(b"\0" + np.arange(6, dtype=np.int32).tobytes(), np.uint8)[1:].view("<i4")
+    assert not labels.flags.aligned
+    assert Response.classes(labels, 6).native is not None
