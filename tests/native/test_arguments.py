@@ -110,7 +110,7 @@ GOOD = """
 """What is right of each argument by its name, in most of the calls."""
 
 GATHER = 'features=of("u4", 0, 1, 5), rows=upto(8), out=zeros("u1", 24)'
-TREES = f"data=np.frombuffer({TREE} * 2, np.uint8)"
+TREES = f"data=np.frombuffer({TREE!r} * 2, np.uint8)"
 DEALT = 'rows=zeros("f8", 2, 3), first=3, '
 CALLS = {
     "grow": "n_threads=1",
@@ -192,7 +192,7 @@ def signatures():
     for node in stub.body:
         for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
             if isinstance(inner, ast.FunctionDef):
-                name = node.name if inner is node else f"{node.name}.{inner.name}"
+                name = f"{node.name}.{inner.name}" if isinstance(node, ast.ClassDef) else inner.name
                 found[name.removesuffix(".__init__")] = {
                     a.arg: "NDArray" in ast.unparse(a.annotation)
                     for a in inner.args.args
