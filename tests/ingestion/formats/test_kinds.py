@@ -239,9 +239,5 @@ def test_formats_lists_them_all():
 
 def test_the_page_shows_those_that_are_not_read():
     section = PAGE.read_text().partition("\n## Files that are not read")[2].partition("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
-    assert rows == [
-        f"| {one.name} | {one.known_by} | {one.remedy.replace('|', chr(92) + '|')} |"
-        for one in FORMATS
-        if not one.reader
-    ]
+    listed = section.strip().split("\n\n")[-1].replace("\n", " ").rstrip(".").split("; ")
+    assert listed == [one.name for one in FORMATS if not one.reader]
