@@ -290,9 +290,9 @@ def twin_number(cell: str) -> float:
     return math.nan if cell in ("", "NA") else float(cell)
 
 
-def reader_of(slots, n_rows, *stream):
+def reader_of(slots, n_rows, stream=None):
     """A reader, and the panel that it fills."""
-    reader = TableReader(np.array(slots, np.int32), *stream)
+    reader = TableReader(np.array(slots, np.int32), stream or stream_of(","))
     panel = np.zeros((sum(slot >= 0 for slot in slots), n_rows))
     reader.set_panel(panel)
     return reader, panel
@@ -322,7 +322,7 @@ def read(text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int) -> tu
 
 
 def read_staged(text, slots, cuts, panel_rows, staged_rows) -> tuple:
-    reader = TableReader(slots.astype(np.int32), staged_rows=staged_rows)
+    reader = TableReader(slots.astype(np.int32), stream_of(","), staged_rows=staged_rows)
     n_features = int((slots >= 0).sum())
     panels, taken = [], Taken()
 
