@@ -207,7 +207,7 @@ BAD_KINDS = [
 
 @pytest.mark.parametrize(("text", "pairs", "error", "match"), BAD_KINDS)
 def test_kinds_that_cannot_be(tmp_path, text, pairs, error, match):
-    refused(error, match, ingest, tmp_path, text, kinds=ForcedKinds(tuple(pairs)))
+    refused(error, match, lambda: ingest(tmp_path, text, kinds=ForcedKinds(tuple(pairs))))
 
 
 def test_names_of_equal_hash_are_told_apart(tmp_path):
