@@ -34,10 +34,10 @@ from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
-from srs_ooc.ingestion.writer import write_store
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
+from srs_ooc.ingestion.writer import CodedTable, write_store
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.blocks import Noise
@@ -74,7 +74,7 @@ def write_without_values(path: Path, problem: Problem) -> None:
     names = text_blocks(feature_name(j) for j in range(problem.n_features))
     truth_path(path).write_text(json.dumps(describe(problem)))
     with published_folder(path) as folder:
-        write_store(folder, Tenths(problem), target, facts, names, form=form)
+        write_store(folder, CodedTable(Tenths(problem), form), target, facts, names)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:
@@ -169,11 +169,11 @@ def _is_before(until: float) -> bool:
     return time.perf_counter() < until
 
 
-def ours(subject: RunDraft, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
+def ours(subject: Plan, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
     drop_cache(files)
     found, n_done, subspaces = [], 0, []
-    with subject.resources() as resources:
+    with Resources.of(subject) as resources:
         for attempt in ("cold", "cached"):
             engine = resources.engine(None)
             begun = time.perf_counter()
@@ -193,9 +193,9 @@ def measure(store: Path, q: int, block: int, memory_mb: int, threads: int, repea
     """Print one line: ours cold and cached beside the device's readings of the same columns."""
     manifest = read_manifest(store)
     files = chunk_files(store, manifest.n_chunks)
-    options = Options(subspace_size=str(q), draw_block=block, judge="probe")
-    request = Request(options, memory_mb=memory_mb, threads=threads)
-    subject = RunDraft.of(Store.open(store), request)
+    options = {"subspace_size": str(q), "draw_block": block, "judge": "probe"}
+    request = Request(options=options, memory_mb=memory_mb, threads=threads)
+    subject = Plan.of(Store.open(store), request)
     table: dict[str, list[float]] = {}
     for _ in range(repeats):
         cold, cached, subspaces = ours(subject, files)

@@ -37,8 +37,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from srs_ooc.ensemble.compaction import FoldContext, compact, nest_run
+from srs_ooc.ensemble.compaction import compact, nest_run
 from srs_ooc.results.ranking import Ranking
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.store.store import Store
 
@@ -205,53 +207,54 @@ def everything(half: Half) -> Choice:
     return [], list(range(half.x.shape[1]))
 
 
-def run_on(half: Half, folder: Path) -> tuple[Run, FoldContext]:
+def run_on(half: Half, folder: Path) -> tuple[Run, Plan]:
     """Return a run on the training half that is done, and where it was made."""
     store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
     ids.write_text("\n".join(str(row + 1) for row in half.train.tolist()) + "\n")
     srs_ooc("ingest", half.source, store)
     options = ("--seed", half.seed, "--threads", 1, "--memory-mb", MEMORY_MB)
     srs_ooc("run", store, "--out", run, "--rows", ids, *options)
-    return Run(run, writable=True), FoldContext(Store.open(store), MEMORY_MB, 1, lambda _: True)
+    ledger, here = Run(run, writable=True), Request(memory_mb=MEMORY_MB, threads=1)
+    return ledger, Plan.of_run(ledger, Store.open(store), here)
 
 
-def columns_of(site: FoldContext, stored: Iterable[int]) -> list[int]:
+def columns_of(plan: Plan, stored: Iterable[int]) -> list[int]:
     """Return the columns of the source that features of the store are."""
-    positions = site.store.array("positions").view(np.uint32)
+    positions = plan.store.array("positions").view(np.uint32)
     return [int(positions[feature]) for feature in stored]
 
 
-def order(ledger: Run, site: FoldContext) -> Choice:
+def order(ledger: Run, plan: Plan) -> Choice:
     """Return the first columns by rank."""
-    return columns_of(site, Ranking(ledger, site.store).top(MOST)), None
+    return columns_of(plan, Ranking(ledger, plan.store).top(MOST)), None
 
 
-def selected(ledger: Run, site: FoldContext) -> Choice:
+def selected(ledger: Run, plan: Plan) -> Choice:
     """Return the columns selected."""
-    return [], columns_of(site, Ranking(ledger, site.store).selected())
+    return [], columns_of(plan, Ranking(ledger, plan.store).selected())
 
 
-def nested(ledger: Run, site: FoldContext) -> Choice:
+def nested(ledger: Run, plan: Plan) -> Choice:
     """Return the first columns of the nested sets."""
-    found = nest_run(ledger, site)
+    found = nest_run(ledger, plan)
     assert found is not None
-    return columns_of(site, found.order[:MOST]), None
+    return columns_of(plan, found.order[:MOST]), None
 
 
-def compacted(ledger: Run, site: FoldContext) -> Choice:
+def compacted(ledger: Run, plan: Plan) -> Choice:
     """Return the same, and the set chosen by five folds."""
-    found = compact(ledger, site, folds=5, repeats=1)
+    found = compact(ledger, plan, folds=5, repeats=1)
     assert found is not None
-    first = columns_of(site, found.order)
+    first = columns_of(plan, found.order)
     return first[:MOST], first[: found.held_out.smallest()]
 
 
-def _ours(method: Callable[[Run, FoldContext], Choice]) -> Callable[[Half], Choice]:
+def _ours(method: Callable[[Run, Plan], Choice]) -> Callable[[Half], Choice]:
     def choose(half: Half) -> Choice:
         with TemporaryDirectory() as scratch:
-            ledger, site = run_on(half, Path(scratch))
+            ledger, plan = run_on(half, Path(scratch))
             with closing(ledger):
-                return method(ledger, site)
+                return method(ledger, plan)
 
     return choose
 

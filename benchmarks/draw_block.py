@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.chain import Chain
@@ -58,9 +58,9 @@ def run(
     store: Path, relevant: np.ndarray, q: int, way: dict[str, int], iterations: int, seed: int
 ) -> tuple[float, float, float]:
     """Return the scores of one run, drawn in a way of its own."""
-    options = Options(subspace_size=str(q), seed=seed, judge="probe", **way)
-    subject = RunDraft.of(Store.open(store), Request(options))
-    with subject.resources() as resources:
+    options = {"subspace_size": str(q), "seed": seed, "judge": "probe", **way}
+    subject = Plan.of(Store.open(store), Request(options=options))
+    with Resources.of(subject) as resources:
         engine = resources.engine(None)
         engine.advance(iterations)
         return scores(engine, relevant)

@@ -19,9 +19,8 @@ from scale import make
 
 import srs_ooc as python
 from srs_ooc.runs.dask_cluster import dask_cluster
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 Q = 2500
@@ -31,11 +30,15 @@ def work(
     store: Path, run: Path, iterations: int, round_size: int, cluster: Any, threads: int
 ) -> float:
     """Return the seconds of a run with the judge ``probe``, on a cluster or on threads."""
-    options = Options(
-        judge="probe", alpha="0.5", subspace_size=Q, round_size=round_size, probe_min_draws=3
-    )
+    options = {
+        "judge": "probe",
+        "alpha": "0.5",
+        "subspace_size": Q,
+        "round_size": round_size,
+        "probe_min_draws": 3,
+    }
     request = Request(
-        options, iterations=iterations, memory_mb=4000, threads=threads, cluster=cluster
+        options=options, iterations=iterations, memory_mb=4000, threads=threads, cluster=cluster
     )
     opened = Store.open(store)
     begun = time.perf_counter()

@@ -157,6 +157,12 @@ from srs_ooc.runs.jobs import (
     WorkerStore as WorkerStore,
 )
 from srs_ooc.runs.ledger import Ledger as Ledger, damaged_run as damaged_run
+from srs_ooc.runs.python_arguments import (
+    NamesOrFile as NamesOrFile,
+    asked_in_python as asked_in_python,
+    cluster_given as cluster_given,
+)
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB as DEFAULT_MEMORY_MB, Request as Request
 from srs_ooc.runs.resources import (
     DEFAULT_WORKER_MEMORY_MB as DEFAULT_WORKER_MEMORY_MB,
     categorical_features as categorical_features,
@@ -167,14 +173,6 @@ from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES as ORDERS_NBYTES,
     TrainingShape as TrainingShape,
 )
-from srs_ooc.runs.settling import (
-    DEFAULT_MEMORY_MB as DEFAULT_MEMORY_MB,
-    NamesOrFile as NamesOrFile,
-    Request as Request,
-    asked_in_python as asked_in_python,
-    cluster_given as cluster_given,
-)
-from srs_ooc.runs.spec import Options as Options
 from srs_ooc.runs.weights import Scoring as Scoring
 from srs_ooc.samplers.base import (
     Ensemble as Ensemble,

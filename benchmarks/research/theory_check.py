@@ -30,11 +30,11 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.chain import Chain
@@ -123,12 +123,11 @@ def iterations_needed(
 ) -> np.ndarray:
     """Return the iterations after which F held every relevant feature, one number a seed."""
     opened, inputs = Store.open(store), Inputs()
-    options = Options(alpha=alpha, subspace_size=str(case.subspace_size), judge="positive")
+    options = {"alpha": alpha, "subspace_size": str(case.subspace_size), "judge": "positive"}
     shape = shape_of(opened.manifest, inputs)
     spec = settle(options, shape, opened.fingerprint, CAP_NBYTES)
-    task = Task.of_run(spec, opened, inputs)
-    times = np.empty(n_runs)
-    with RunContext(spec, opened, task, CAP_NBYTES, threads=1).resources() as resources:
+    asked, times = Request(memory_mb=CAP_NBYTES // MB, threads=1), np.empty(n_runs)
+    with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(n_runs):
             engine = resources.engine(None, seed)
             sampler = engine.sampler

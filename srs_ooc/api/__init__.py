@@ -16,12 +16,16 @@ from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import Result
-from srs_ooc.runs import settling
+from srs_ooc.runs.python_arguments import (
+    NamesOrFile,
+    asked_in_python,
+    cluster_given,
+)
+from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import NamesOrFile, Request, asked_in_python, declared
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.settling import declared
 from srs_ooc.store.opening import StoreOrPath, store_of
 from srs_ooc.store.opening import open_store as opened_at
 from srs_ooc.store.store import Store
@@ -145,22 +149,22 @@ def run(
     with asked_in_python(**named) as files:
         opened = store_of(store)
         request = Request(
-            Options(**settling.named_options({"method": method, "judge": judge} | options)),
-            files["exclude"],
-            files["rows"],
-            exclude_missing,
-            iterations,
-            memory_mb,
-            threads,
-            save_trees,
-            files["validation_rows"],
-            settling.cluster_given(client, worker_memory_mb),
-            halves,
-            target,
+            options={"method": method, "judge": judge} | options,
+            exclude_file=files["exclude"],
+            rows_file=files["rows"],
+            exclude_missing=exclude_missing,
+            iterations=iterations,
+            memory_mb=memory_mb,
+            threads=threads,
+            save_trees=save_trees,
+            validation_file=files["validation_rows"],
+            cluster=cluster_given(client, worker_memory_mb),
+            halves=halves,
+            target=target,
         )
         place, is_fresh = checked(out=out, fresh=fresh)
         added = None if target == opened.own_target else target
-        folder = settling.asked_run_path(opened.place, place, fresh=is_fresh, target=added)
+        folder = asked_run_path(opened.place, place, fresh=is_fresh, target=added)
         ledger = open_or_create(opened, folder, request, planned_run)
         with ledger, interruptible(progress) as watch:
             work_on(ledger, ledger.seen(opened), request, watch)
@@ -209,7 +213,7 @@ def resume(
             iterations=iterations,
             memory_mb=memory_mb,
             threads=threads,
-            cluster=settling.cluster_given(client, worker_memory_mb),
+            cluster=cluster_given(client, worker_memory_mb),
             halves=halves,
         )
         (accepts,) = checked(accept_loss=accept_loss)

@@ -9,16 +9,20 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import check_known, checked, megabytes_given, place_given, python_spelling
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet, rows_held_out
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, rows_held_out
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result
-from srs_ooc.runs import settling
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.python_arguments import (
+    NamesOrFile,
+    asked_in_python,
+    cluster_given,
+)
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.settling import NamesOrFile, Request, asked_in_python
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 from srs_ooc.store.opening import StoreOrPath, store_of
@@ -64,15 +68,15 @@ def plan(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.planning.run_plan import draft_asked, plan_values
+    from srs_ooc.planning.run_plan import plan_asked, plan_values
 
     named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
     with asked_in_python(**named) as files:
         request = Request(
-            Options(**settling.named_options(options)),
-            files["exclude"],
-            files["rows"],
-            exclude_missing,
+            options=options,
+            exclude_file=files["exclude"],
+            rows_file=files["rows"],
+            exclude_missing=exclude_missing,
             memory_mb=memory_mb,
             threads=threads,
             save_trees=save_trees,
@@ -82,7 +86,7 @@ def plan(
         )
         place = None if store is None else (lambda: store_of(store))
         numbers = checked(n_rows=n_rows, n_features=n_features, n_classes=n_classes)
-        return plan_values(draft_asked(place, request, *numbers))
+        return plan_values(plan_asked(place, request, *numbers))
 
 
 def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
@@ -158,12 +162,12 @@ def compact(
     )
     with python_spelling(), growth_counted(), Run(folder_of(run), writable=True) as ledger:
         place = ledger.find_store(None if store is None else store_of(store).place)
-        cluster = settling.cluster_given(client, worker_memory_mb)
+        cluster = cluster_given(client, worker_memory_mb)
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
-            cap_mb = cap_mb or int(ledger.meta("memory_mb"))
-            site = FoldContext(place, cap_mb, n_threads, watch, cluster)
-            found = compacted(ledger, site, folds, repeats, most, held_out)
+            asked = Request(memory_mb=cap_mb, threads=n_threads, cluster=cluster)
+            whole = Plan.of_run(ledger, place, asked, watch)
+            found = compacted(ledger, whole, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"
         return found
 

@@ -13,6 +13,8 @@ from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble import compaction
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.jobs import Cluster
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 
 SHOWN = 3
@@ -66,8 +68,9 @@ def compact_command(
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         held_out = compaction.rows_held_out(ledger, place, held_out_rows, time_split)
         with watched(RunProgress(megabytes, shows)) as (watch, received):
-            site = compaction.FoldContext(place, megabytes, threads, watch, cluster)
-            small = compaction.compact(ledger, site, **how, held_out=held_out)
+            asked = Request(memory_mb=megabytes, threads=threads, cluster=cluster)
+            plan = Plan.of_run(ledger, place, asked, watch)
+            small = compaction.compact(ledger, plan, **how, held_out=held_out)
     if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))

@@ -8,9 +8,9 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, THREADS_OPTION, echo_json, memory_option, say, with_options
 from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
-from srs_ooc.planning.run_plan import draft_asked, plan_values
+from srs_ooc.planning.run_plan import plan_asked, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND, cold_seconds
-from srs_ooc.runs.session import RunDraft
+from srs_ooc.runs.plan import Plan
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
@@ -48,49 +48,49 @@ def plan_command(
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
     opened = (lambda: open_store(store or only_store(), cache=cache)) if found else None
-    draft = draft_asked(opened, request, n_rows, n_features, n_classes)
-    plan = plan_values(draft)
+    plan = plan_asked(opened, request, n_rows, n_features, n_classes)
+    values = plan_values(plan)
     if as_json:
-        echo_json(plan)
+        echo_json(values)
     else:
-        say("\n".join(plan_lines(draft, plan)))
+        say("\n".join(plan_lines(plan, values)))
 
 
-def plan_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+def plan_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
     """Return the plan of a run for a reader: what :func:`plan_values` says of it."""
-    counts = ", ".join(f"{count:,}" for count in plan["class_counts"])
+    counts = ", ".join(f"{count:,}" for count in values["class_counts"])
     target = f"classes of {counts}" if counts else "a target of numbers"
-    where = "numbers alone" if draft.store is None else str(draft.store.place)
-    equal = ", taken as equal" if draft.store is None else ""
-    why = draft.store and hopeless(draft.store.manifest, draft.task.target)
+    where = "numbers alone" if plan.table is None else str(plan.store.place)
+    equal = ", taken as equal" if plan.table is None else ""
+    why = plan.table and hopeless(plan.store.manifest, plan.task.target)
     return [
-        f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features",
+        f"{where}: {values['n_rows']:,} rows ({target}{equal}), {values['n_features']:,} features",
         *([f"note: {why}"] if why else []),
-        *draft.notes,
-        *_memory_lines(draft, plan),
-        *_time_lines(draft, plan),
-        *_find_lines(draft, plan),
+        *plan.notes,
+        *_memory_lines(plan, values),
+        *_time_lines(plan, values),
+        *_find_lines(plan, values),
         "advice",
-        *map(_advice, plan["advice"]),
-        *_alternative_lines(plan),
+        *map(_advice, values["advice"]),
+        *_alternative_lines(values),
     ]
 
 
-def _memory_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
-    reads = f"about {plan['reads_per_iteration']:,} reads each iteration"
-    if plan["mapped"]:
+def _memory_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
+    reads = f"about {values['reads_per_iteration']:,} reads each iteration"
+    if values["mapped"]:
         reads = "all in memory after the first touch"
-    held = f", with which {draft.spec.model.model} was tried"
-    if (largest := plan["largest_subspace_size"]) is not None:
+    held = f", with which {plan.spec.model.model} was tried"
+    if (largest := values["largest_subspace_size"]) is not None:
         # which is the same wherever the store is
-        held = f"; the cap holds up to {largest:,}{'' if draft.is_remote else ' (--q max)'}"
-    disk, read = (describe_nbytes(round(plan[key] * MB))
+        held = f"; the cap holds up to {largest:,}{'' if plan.is_remote else ' (--q max)'}"
+    disk, read = (describe_nbytes(round(values[key] * MB))
                   for key in ("disk_mb", "read_mb_per_iteration"))  # fmt: skip
     return [
-        f"memory: {plan['memory_mb']:g} MB",
-        *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
-        f"  {plan['free_mb']:>9.1f}  free",
-        f"  q = {plan['subspace_size']:,} features at a time{held}",
+        f"memory: {values['memory_mb']:g} MB",
+        *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in values["leases"]),
+        f"  {values['free_mb']:>9.1f}  free",
+        f"  q = {values['subspace_size']:,} features at a time{held}",
         f"disk: {disk} of codes; {read} paged in each iteration, {reads}",
     ]
 
@@ -101,33 +101,33 @@ _WEIGHED = [
 ]
 
 
-def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
-    kind = "measured" if plan["seconds_measured"] else "an ESTIMATE"
-    where, cold, draws = "a cold disk", "", plan["draws"]
-    if draft.is_remote:
+def _time_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
+    kind = "measured" if values["seconds_measured"] else "an ESTIMATE"
+    where, cold, draws = "a cold disk", "", values["draws"]
+    if plan.is_remote:
         rates = (
             f"{REQUESTS_PER_SECOND:,} requests and {REQUEST_NBYTES_PER_SECOND / MB:.0f} MB a second"
         )
         where = f"the server (ASSUMED: {rates}), until what is asked for is kept here,"
-    if not plan["mapped"]:
-        seconds = describe_seconds(cold_seconds(draft, draft.spec.draw_block))
+    if not values["mapped"]:
+        seconds = describe_seconds(cold_seconds(plan, plan.spec.draw_block))
         cold = f"\n  from {where} add about {seconds} each"
-    stages = [f"{what} {describe_seconds(each)}" for what, each in plan["stage_seconds"].items()]
-    is_whole = not draft.spec.concludes or "tests" in plan["stage_seconds"]
-    total = f"in all {describe_seconds(plan['total_seconds'])}"
+    stages = [f"{what} {describe_seconds(each)}" for what, each in values["stage_seconds"].items()]
+    is_whole = not plan.spec.concludes or "tests" in values["stage_seconds"]
+    total = f"in all {describe_seconds(values['total_seconds'])}"
     stages.append(
         total if is_whole else "the last stage and tests are not in this: a store is needed"
     )
     lines = [
-        f"time: {describe_seconds(plan['seconds_per_iteration'])} an iteration, {kind} "
-        f"({plan['seconds_how']}){cold}",
-        f"  {plan['iterations']:,} {'; '.join(stages)}",
+        f"time: {describe_seconds(values['seconds_per_iteration'])} an iteration, {kind} "
+        f"({values['seconds_how']}){cold}",
+        f"  {values['iterations']:,} {'; '.join(stages)}",
     ]
     if draws is None:
         return lines
     never = "never: held features fill the subspace"
-    held = f", while as many features are held as alpha {plan['alpha']} allows"
-    held = held if float(plan["alpha"]) else ""
+    held = f", while as many features are held as alpha {values['alpha']} allows"
+    held = held if float(values["alpha"]) else ""
     one, every = (never if draws[k] is None else f"{draws[k]:,}" for k in ("one", "every"))
     return [
         *lines,
@@ -135,24 +135,24 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
         f"{held}",
         f"  a feature         {one}",
         f"  every feature     {every}",
-        *(_WEIGHED if draft.spec.method.draws_by_scores else []),
+        *(_WEIGHED if plan.spec.method.draws_by_scores else []),
     ]
 
 
-def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
-    power, srs, lines = plan["power"], f"SRS ({plan['alpha']})", []
-    if plan["degrees"]:
+def _find_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
+    power, srs, lines = values["power"], f"SRS ({values['alpha']})", []
+    if values["degrees"]:
         lines = [
             "mean iterations to find a feature that shows only in a subspace with certain others, "
             "which are found first",
             f"  (infinite samples)  {'RS':>12}  {srs:>12}  rows of this table it shows in",
         ]
-    for time in plan["degrees"]:
+    for time in values["degrees"]:
         lines.append(
             f"  {counted(time['degree'], 'other'):<20}{_count(time['rs']):>12}  "
             f"{_count(time['srs']):>12}  {time['rows_there']:,.0f}"
         )
-    one = "one class" if draft.class_counts else "the lower half of the targets"
+    one = "one class" if plan.class_counts else "the lower half of the targets"
     lines.append(f"power and least effect, {one} ({power['groups'][0]:,} rows) against the others")
     if power["half"] is not None:
         lines.append(
@@ -162,7 +162,7 @@ def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
         lines.append(f"  d = {power['most']:.2f} is found in 95% of cases")
     else:
         lines.append(f"  no shift is found, however large: {power['reason']}")
-    if draft.shape.has_groups:
+    if plan.shape.has_groups:
         lines.append("  of rows as if independent; they come in groups, which takes larger shifts")
     return [*lines, "  (found: by a test of it alone at the level over the number of features)"]
 
@@ -173,15 +173,15 @@ def _advice(said: dict[str, Any]) -> str:
     return f"  {name} {value}{other}: {said['reason']}"
 
 
-def _alternative_lines(plan: dict[str, Any]) -> list[str]:
-    degrees = plan["degrees"]
+def _alternative_lines(values: dict[str, Any]) -> list[str]:
+    degrees = values["degrees"]
     by_degree = " (mean iterations of SRS by number of others, infinite samples)" if degrees else ""
     lines = [
         f"what would change{by_degree}",
         f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"
         + "".join(f"{time['degree']:>12}" for time in degrees),
     ]
-    for other in plan["alternatives"]:
+    for other in values["alternatives"]:
         mapped = "yes" if other["mapped"] else "no"
         times = "".join(f"{_count(time['srs']):>12}" for time in other["degrees"])
         lines.append(

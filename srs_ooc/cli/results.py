@@ -288,7 +288,6 @@ def assess_command(
     p_value                   in OTHER, by the same test
     shows_again               p at most 0.05 over the features there are, no other way
     """
-    from srs_ooc.ensemble.compaction import FoldContext
     from srs_ooc.results import assessment
     from srs_ooc.results.report import Report
 
@@ -300,8 +299,7 @@ def assess_command(
         with Run(run, writable=False) as ledger:
             report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
             found = assessment.assess(report, there := open_store(other))
-            site = FoldContext(report.store, memory_mb, None, lambda step: True)
-            scores = assessment.panel_scores(report, there, site)
+            scores = assessment.panel_scores(report, there, memory_mb)
     write_records(assessment.AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
     _say_more(len(found), top, **form)
     for line in assessment.summary(found, scores, "named" if is_named else "selected"):

@@ -18,13 +18,12 @@ from srs_ooc.results.feature_record import fields_of, held_text, lambda_text, wh
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.screening import is_done
-from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request, asked_run_path
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
@@ -118,10 +117,10 @@ def _targets_in(store: Store, text: str | None) -> list[str | None]:
     return list(dict.fromkeys(names))
 
 
-def _planned(draft: RunDraft) -> dict[str, Any]:
+def _planned(plan: Plan) -> dict[str, Any]:
     from srs_ooc.planning.speed import planned_run  # of a new run only
 
-    return planned_run(draft)
+    return planned_run(plan)
 
 
 @click.command("resume")
@@ -157,9 +156,9 @@ def _say_planned(ledger: Run, store: Store, request: Request) -> None:
             "ends it.",
             err=True,
         )
-    spec, shape = ledger.spec, shape_of(store.manifest, ledger.inputs)
-    for note in RunDraft(request, spec, shape, store, ledger.inputs).notes:
+    for note in Plan.of_run(ledger, store, request).notes:
         say(note, err=True)
+    spec = ledger.spec
     if spec.draw_block > 1 and "draw_block" not in request.options:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
         say(f"--draw-block not given: {spec.draw_block} ({why}).", err=True)
@@ -255,7 +254,7 @@ def _report(ledger: Run, store: Store) -> None:
         f"work; peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        task = Task.of_run(spec, store, ledger.inputs)
+        task = Plan.of_run(ledger, store).task
         cause = hopeless(store.manifest, task.target) or task.too_few(spec)
         say(cause or _why_none(reading, status, spec))
     if reading.verdict is not None:

@@ -17,9 +17,9 @@ from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, Brief, with_options
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
-from srs_ooc.runs.settling import Request, declared, owner_of
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.settling import declared, owner_of
 from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
 
 # Command-line options from what the parts of a run declare.
@@ -51,7 +51,7 @@ def settled_options() -> list[Decorator]:
 def request_of(given: dict[str, Any]) -> Request:
     """Return what the options of a command ask of a run: how to work on it, and its identity."""
     how = {field.name: given.pop(field.name) for field in fields(Request) if field.name in given}
-    return Request(Options(**given), **how)
+    return Request(options=given, **how)
 
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:

@@ -8,12 +8,10 @@ target.
 import hashlib
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,6 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Iteration, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.base.text import MB
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.effects import Times, Z, concordance, wilson
@@ -33,20 +30,24 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs import halves
 from srs_ooc.runs.engine import Engine, Speculation, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
-from srs_ooc.runs.inputs import Inputs, SideFile, digest
-from srs_ooc.runs.jobs import Cluster, Job, Work, WorkerStore
+from srs_ooc.runs.inputs import Inputs, SideFile
+from srs_ooc.runs.jobs import WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
-from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, stated_target
+from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.runs.verdict import candidates_of
+from srs_ooc.runs.whole_runs import (
+    WholeRunJob,
+    from_workers,
+    named,
+    remove_part,
+    select_within,
+)
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -86,11 +87,10 @@ def held_out_nbytes(n_rows: int, n_columns: int, manifest: Manifest) -> int:
     return min(n_rows, MOST_HELD_OUT) * each
 
 
-def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+def room_for(plan: Plan) -> int:
     """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
-    shape = shape_of(manifest, inputs)
-    block = CODES_NBYTES // (shape.n_rows * shape.code_nbytes)
-    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
+    block = CODES_NBYTES // (plan.shape.n_rows * plan.shape.code_nbytes)
+    return min(HEAD, max(plan.spec.subspace_size, block), plan.shape.n_candidates)
 
 
 # How well a few features predict rows held out: a forest of the run's own kind of trees.
@@ -381,31 +381,6 @@ class Records:
 
 
 @dataclass(frozen=True)
-class FoldContext:
-    """Where the work is done, and with what.
-
-    Attributes
-    ----------
-    store : Store
-        The run's store.
-    memory_mb : int
-        Cap on the whole process, in MB of 10**6 bytes.
-    threads : int or None
-        Workers; None for the cores of this machine.
-    watch : callable
-        Told where the work stands.
-    cluster : Cluster or None
-        Workers elsewhere that folds are spread over; None for this process alone.
-    """
-
-    store: Store
-    memory_mb: int
-    threads: int | None
-    watch: Watch
-    cluster: Cluster | None = None
-
-
-@dataclass(frozen=True)
 class Fold:
     """Some rows held out: which of how many times, the rows trained on, those held out.
 
@@ -420,104 +395,90 @@ class Fold:
     target: Ints32 | Floats | Censored
     basis: Ints32 | None = None
 
+    def plan(self, plan: Plan) -> Plan:
+        """Return a run as it is repeated without the rows held out, here."""
+        asked = {"cluster": None, "halves": 0, "save_trees": False}
+        return plan.variant(plan.spec.on_rows(self.train), self.train, **asked)
+
     def beside(self, store: Store) -> tuple[Floats, Floats] | None:
         """Return what covariates leave of the rows trained on, and say of those held out.
 
         None where the run is not adjusted. Fitted without the rows held out.
         """
-        trained, held = self.train.basis, self.basis
-        if trained is None or held is None:
+        null, held = self.train.null_model, self.basis
+        if null is None or held is None:
             return None
         with store.unchanged():
             target = stated_target(store, self.train)
         n_classes = max(1, len(store.manifest.classes))
-        return expected(trained * BASIS_UNIT, target, held * BASIS_UNIT, n_classes)
+        return expected(null.basis * BASIS_UNIT, target, held * BASIS_UNIT, n_classes)
 
 
 @dataclass(frozen=True)
-class FoldJob(Job):
+class FoldJob(WholeRunJob):
     """What of a run is repeated without the rows of each fold, here or by workers.
 
     Attributes
     ----------
-    spec : RunSpec
-        The run's identity, as judged today.
-    excluded : uint32 (n_excluded,) or None
-        Features left out.
-    n_iterations : int
-        That it had.
     sizes : list of int
         Sizes of sets that are scored.
     """
 
-    spec: RunSpec
-    excluded: Uints32 | None
-    n_iterations: int
     sizes: list[int]
-    label, tells = "fold", True
+    label = "fold"
 
     @classmethod
-    def of(cls, ledger: Run, site: FoldContext, sizes: list[int]) -> "FoldJob":
-        """Return what is repeated of the run of a ledger."""
-        memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
-        store, spec = WorkerStore.of(site.store, memory_mb), ledger.spec
-        excluded, n_iterations = ledger.input("excluded", "<u4"), ledger.progress().iteration
-        return cls(store, spec.to_json() | {"folds": True}, spec, excluded, n_iterations, sizes)
+    def of(cls, plan: Plan, n_iterations: int, sizes: list[int]) -> "FoldJob":
+        """Return what is repeated of a run that had so many iterations."""
+        cluster, excluded = plan.request.cluster, Inputs(plan.inputs.excluded)
+        memory_mb = plan.request.cap_mb if cluster is None else cluster.worker_memory_mb
+        identity = plan.spec.to_json() | {"folds": True}
+        return cls(WorkerStore.of(plan.store, memory_mb), identity, excluded, n_iterations, sizes)
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
         return [k for k in self.sizes if k <= len(record.order) and str(k) not in record.scores]
 
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker, which returns the records of folds with all their scores."""
-        store = self.store.open()
-        needed = halves.whole_run_nbytes(self.spec, store, Inputs(self.excluded))
-
-        def one(
-            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
-        ) -> FoldRecord | None:
-            fold, record = what
-            site = FoldContext(store, cap_nbytes // MB, 1, watch)
-            if record is None:
-                with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    record = nest_fold(self, fold, Path(folder) / "fold.run", site)
-            return record if record and score_sizes(self, record, fold, site) else None
-
-        return halves.whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+    def done(
+        self, plan: Plan, number: int, what: tuple[Fold, FoldRecord | None], folder: Path
+    ) -> FoldRecord | None:
+        """Return the record of a fold with all its scores; see the base class."""
+        fold, record = what
+        here = fold.plan(plan)
+        record = record or nest_fold(here, fold, folder)
+        return record if record and score_sizes(self, record, fold, here) else None
 
 
-def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> FoldRecord | None:
+def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
     """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
 
-    They have no scores yet. ``folder`` is where it is done; it is removed once it is.
+    They have no scores yet. ``plan`` is the fold's; ``folder`` is where it is done, and is removed
+    once it is.
     """
-    digests = str(digest(fold.train.rows, "rows")), fold.train.null_digest
-    spec = replace(job.spec, rows=digests[0], null_model=digests[1])
-    request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
-    if not halves.select_within(folder, spec, fold.train, site.store, request, site.watch):
+    if not select_within(folder, plan):
         return None
     with Run(folder, writable=False) as within:
-        whole = nest_run(within, site)
+        whole = nest_run(within, plan)
     if whole is None:
         return None
-    halves.remove_part(folder)
+    remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
-def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
+def nest_run(ledger: Run, plan: Plan) -> WholeRecord | None:
     """Return the nested sets of a run that is done; None if stopped."""
-    manifest, inputs = site.store.manifest, ledger.inputs
-    features, selected, n_selected = candidates_of(ledger, manifest.n_features)
+    spec, shape = plan.spec, plan.shape
+    features, selected, n_selected = candidates_of(ledger, shape.n_features)
     if not len(features):
         raise RunError(
             f"{ledger.run}: expected a run with features to choose from, found none of any "
             f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
             "N`, or begin a run of other options."
         )
-    spec = ledger.spec
-    extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
-    with small_parts(spec, inputs, site, extra) as parts:
-        nested = nest(parts, features, selected, key_of(spec.run.seed, Purpose.COMPACT), site.watch)
+    extra = sampled_nbytes(len(features), shape.n_rows, shape.code_nbytes)
+    with Resources.of(small(plan), beside_nbytes=extra) as parts:
+        key = key_of(spec.run.seed, Purpose.COMPACT)
+        nested = nest(parts, features, selected, key, plan.watch)
     if nested is None:
         return None
     order, members = nested[0].tolist(), dict[str, list[int]]()
@@ -527,83 +488,64 @@ def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
     return WholeRecord(n_selected, order, members)
 
 
-def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext) -> bool:
+def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, plan: Plan) -> bool:
     """Score those of the sizes that a record lacks; return whether it lacks none now."""
     sizes = [size for size in job.sizes if size <= len(record.order)]
-    missing, spec = job.missing(record), job.spec
+    missing, spec = job.missing(record), plan.spec
     if not missing:
         return True
-    beside = fold.beside(site.store)
-    extra = held_out_nbytes(len(fold.rows), max(missing), site.store.manifest)
-    with small_parts(spec, fold.train, site, extra, saves=True) as parts:
+    beside = fold.beside(plan.store)
+    extra = held_out_nbytes(len(fold.rows), max(missing), plan.store.manifest)
+    with Resources.of(small(plan, saves=True), beside_nbytes=extra) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.run.seed, Purpose.COMPACT, record.repeat, record.fold, size)
             held = parts, fold.rows, fold.target, features
             record.scores[str(size)] = held_out_score(*held, key, beside)
-            if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
+            if not plan.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
 
 
-def small_parts(
-    spec: RunSpec, inputs: Inputs, site: FoldContext, extra_nbytes: int, *, saves: bool = False
-) -> AbstractContextManager[Resources]:
-    """Return the resources, as a context, of a run with room for :func:`room_for` features."""
-    small = _small(spec, inputs, site.store)
-    task = Task.of_run(small, site.store, inputs)
-    context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
-    return context.resources(saves=saves, beside_nbytes=extra_nbytes)
-
-
-def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
-    """Return a run that has room for :func:`room_for` features, of all rows."""
-    q = room_for(spec, inputs, store.manifest)
-    return replace(
+def small(plan: Plan, *, saves: bool = False) -> Plan:
+    """Return a run, here, that has room for :func:`room_for` features, of all rows."""
+    spec, q = plan.spec, room_for(plan)
+    spec = replace(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
         learner=replace(spec.learner, max_features=q, trees_per_subspace=1, row_sample=None),
         judging=PositiveJudge(),
     )
+    return plan.variant(spec, plan.inputs, save_trees=saves, cluster=None, halves=0)
 
 
-def check_room(ledger: Run, site: FoldContext, fold: Fold, most: int) -> None:
+def check_room(ledger: Run, plan: Plan, fold: Fold, most: int) -> None:
     """Refuse a cap that cannot hold all stages, whether or not they are done and kept.
 
     ``fold`` is one of the folds, and ``most`` the features of the largest set. Folds of a cluster
     are none of this process's business.
     """
-    spec, inputs, manifest = ledger.spec, ledger.inputs, site.store.manifest
-    n = len(candidates_of(ledger, manifest.n_features)[0])
-    n_trained, train = shape_of(manifest, inputs).n_rows, fold.train
-    nesting = sampled_nbytes(max(1, n), n_trained, manifest.code_nbytes)
-    scoring = held_out_nbytes(len(fold.rows), most, manifest)
-    stages = [(_small(spec, inputs, site.store), inputs, nesting, False)]
-    if site.cluster is None:
-        stages += [(spec, train, 0, False), (_small(spec, train, site.store), train, scoring, True)]
-    leases = [
-        run_leases(
-            one,
-            shape_of(manifest, rows, one.values()),
-            saves=saves,
-            beside_nbytes=site.store.reading_nbytes + beside,
-        )
-        for one, rows, beside, saves in stages
-    ]
-    check_stages(site.memory_mb * MB, leases)
+    shape, held = plan.shape, fold.plan(plan)
+    n = max(1, len(candidates_of(ledger, shape.n_features)[0]))
+    nesting = sampled_nbytes(n, shape.n_rows, shape.code_nbytes)
+    stages = [small(plan).leases(nesting)]
+    if plan.request.cluster is None:
+        scoring = held_out_nbytes(len(fold.rows), most, plan.store.manifest)
+        stages += [held.leases(), small(held, saves=True).leases(scoring)]
+    check_stages(plan.request.cap_nbytes, stages)
 
 
 def folds_from_workers(
-    job: FoldJob, site: FoldContext, records: Records, folds: list[Fold]
+    job: FoldJob, plan: Plan, records: Records, folds: list[Fold]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
-    assert site.cluster is not None
+    assert plan.request.cluster is not None
     known = {n: records.fold(fold.repeat, fold.fold) for n, fold in enumerate(folds)}
     parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
     done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
-        asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
-        for number, record in halves.from_workers(*asked):
+        asked = plan.request.cluster, job, parts, "folds", job.n_iterations, plan.watch
+        for number, record in from_workers(*asked):
             records.keep_fold(record)
             done[number] = record
     return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
@@ -785,13 +727,13 @@ class SmallSet:
 
 def compact(
     ledger: Run,
-    site: FoldContext,
+    plan: Plan,
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
     max_features: int | None = None,
     held_out: Ints32 | None = None,
 ) -> SmallSet | None:
-    """Compact a run that is done; None if ``site.watch`` says no, to be gone on with later.
+    """Compact a run that is done; None if told to stop, to be gone on with later.
 
     The whole procedure is repeated without the rows of each fold: selection, closing stage,
     clusters and elimination. So scores are of rows that nothing has seen.
@@ -800,8 +742,8 @@ def compact(
     ----------
     ledger : Run
         Of the run, open for writing: its lock is held meanwhile.
-    site : FoldContext
-        The store, memory, workers, and who watches.
+    plan : Plan
+        Of the run, with the memory and workers to take.
     folds, repeats : int
         Rows are held out in so many parts, so many times.
     max_features : int, optional
@@ -818,10 +760,7 @@ def compact(
         If the run was given what cannot be made anew without some rows, rows cannot be dealt into
         folds, or the cap cannot hold the work.
     """
-    ledger.check_store(site.store)
     _check_repeatable(ledger)
-    if site.cluster is not None:
-        check_cluster(ledger.spec)
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
         raise RunError(
@@ -831,34 +770,32 @@ def compact(
     split: int | str = folds
     if held_out is not None:
         split, repeats = hashlib.sha256(held_out.tobytes()).hexdigest()[:16], 1
-    splits = list(_splits(ledger, site, folds, repeats, held_out))
-    room = room_for(ledger.spec, ledger.inputs, site.store.manifest)
+    splits = list(_splits(plan, folds, repeats, held_out))
+    room = room_for(plan)
     asked = [max_features] if max_features else []
-    check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
+    check_room(ledger, plan, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(ledger, split)
     if (whole := records.whole()) is None:
-        if (whole := nest_run(ledger, site)) is None:
+        if (whole := nest_run(ledger, plan)) is None:
             return None
         records.keep_whole(whole)
     sizes = [0] if ledger.spec.adjusts_for else []  # covariates alone
     sizes += sizes_up_to(min(len(whole.order), room), *asked)
-    job = FoldJob.of(ledger, site, sizes)
+    job = FoldJob.of(plan, n_iterations, sizes)
     ledger.set_meta(COMPACTED, [split, repeats])
-    done = (_here if site.cluster is None else folds_from_workers)(job, site, records, splits)
-    return None if done is None else _small_set(whole, done, site.store, max_features)
+    done = (_here if plan.request.cluster is None else folds_from_workers)(
+        job, plan.asked(iterations=n_iterations), records, splits
+    )
+    return None if done is None else _small_set(whole, done, plan.store, max_features)
 
 
-def _here(
-    job: FoldJob, site: FoldContext, records: Records, folds: list[Fold]
-) -> list[FoldRecord] | None:
+def _here(job: FoldJob, plan: Plan, records: Records, folds: list[Fold]) -> list[FoldRecord] | None:
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        here = replace(
-            site, watch=halves.named(f"fold {len(done) + 1} of {len(folds)}", site.watch)
-        )
-        place = fold.repeat, fold.fold
-        record = records.fold(*place) or nest_fold(job, fold, records.run_of(*place), here)
+        watch = named(f"fold {len(done) + 1} of {len(folds)}", plan.watch)
+        here, place = fold.plan(replace(plan, watch=watch)), (fold.repeat, fold.fold)
+        record = records.fold(*place) or nest_fold(here, fold, records.run_of(*place))
         if record is None:
             return None
         records.keep_fold(record)
@@ -956,13 +893,11 @@ def rows_held_out(
     return rows[is_out]
 
 
-def _splits(
-    ledger: Run, site: FoldContext, n_folds: int, n_repeats: int, held_out: Ints32 | None
-) -> Iterator[Fold]:
+def _splits(plan: Plan, n_folds: int, n_repeats: int, held_out: Ints32 | None) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
-    inputs, seed = ledger.inputs, ledger.spec.run.seed
-    rows = np.arange(site.store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    task = Task.of(site.store, inputs, exchanges=True)
+    inputs, seed = plan.inputs, plan.spec.run.seed
+    rows = np.arange(plan.store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
+    task = Task.of(plan.store, inputs, exchanges=True)
     for repeat in range(n_repeats):
         key = key_of(seed, Purpose.COMPACT, repeat)
         if held_out is not None:
@@ -971,7 +906,7 @@ def _splits(
             fold_of = deal_folds(key, n_folds, task.target, task.strata, task.groups)
         for fold in range(n_folds if held_out is None else 1):
             out = fold_of == fold
-            basis = None if inputs.basis is None else inputs.basis[out]
+            basis = None if inputs.null_model is None else inputs.null_model.basis[out]
             of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else task.target[out]
             yield Fold(repeat, fold, inputs.part(rows, ~out), rows[out], of, basis)
 

@@ -6,7 +6,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import frexp
@@ -27,10 +27,12 @@ from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.prediction import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
 from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.inputs import InputFiles
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.training import training_response
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees import saved
@@ -391,7 +393,7 @@ class _Measuring:
             features = np.union1d(features, batch.feature[batch.feature >= 0])
             self._n_trees += len(batch.root)
             self._largest = max(self._largest, len(batch.feature))
-        self._task = task = Task.of_run(self._spec, store, ledger.inputs)
+        self._task = task = Plan.of_run(ledger, store).task
         self._rows, self._places = unseen_rows(ledger.run, self._spec, store, task, asked)
         self._features, self._flip = features, flip
         self._mirrored = codes_mirrored(store, features, flip)
@@ -498,10 +500,9 @@ class _Measuring:
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
             slot = batch.slots(self._features)
-            for some in range(0, len(batch.root), together):
-                part = replace(batch, root=batch.root[some : some + together])
-                yield part, slot, range(first + some, first + some + len(part.root))
-            first += len(batch.root)
+            for part in batch.parts(together):
+                yield part, slot, range(first, first + len(part.root))
+                first += len(part.root)
 
     def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> Bytes:
         """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.

@@ -151,10 +151,15 @@ class RankTarget(NamedTuple):
     risk: RiskSets | None = None
 
     @property
-    def native(self) -> tuple[Ints32, Ints, Ints32, int, bool, Ints32, Ints]:
-        """What the native tests take."""
-        whole = self.rows, self.starts, self.targets, self.n_targets, self.nominal, self.order
-        return (*whole, self.scores)
+    def native(self) -> _native.RankTarget:
+        """The same, checked, as the native tests take it."""
+        levels = self.targets, self.n_targets, self.nominal, self.order, self.scores
+        return _native.RankTarget(self.rows, self.starts, *levels)
+
+    @property
+    def fitted(self) -> _native.Covariates | None:
+        """The covariates, checked, as the native tests take them."""
+        return None if self.covariates is None else _native.Covariates(*self.covariates)
 
     @classmethod
     def of_classes(
@@ -421,38 +426,35 @@ def contrasts_log_p(
     float64 (n_columns, 3)
         Natural logarithms of the p-values of the contrasts; NaN of those that a column has not.
     """
+    own, fitted = target.native, target.fitted
 
-    def tested(target: RankTarget) -> Floats:
-        if steps is None or target.covariates is None:
-            return _log_p(columns, missing_code, target, exactly, only)
-        out = np.full((len(steps), NO_CONTRAST), np.nan)
+    def tested(target: _native.RankTarget) -> Floats:
+        out = np.full((len(columns), NO_CONTRAST), np.nan)
+        if steps is None or fitted is None:
+            which = NO_CONTRAST if only is None else only
+            _native.rank_tests(columns, missing_code, target, fitted, exactly, which, out)
+            return out
         for contrast in Contrast if only is None else (only,):
-            own = np.empty_like(out)
-            of_contrast = np.ascontiguousarray(steps[:, contrast])
-            _native.step_tests(of_contrast, *target.native, target.covariates.shrink, own)
-            out[:, contrast] = own[:, Contrast.LOCATION]
+            found, of_contrast = np.empty_like(out), np.ascontiguousarray(steps[:, contrast])
+            _native.step_tests(of_contrast, target, fitted, found)
+            out[:, contrast] = found[:, Contrast.LOCATION]
         return out
 
-    log_p = tested(target)
+    log_p = tested(own)
     if target.ascending is not None:
         by_trend = target.of_levels(target.ascending[target.targets])
         if target.covariates is not None:  # what is left of a feature has no ranks within strata
             by_trend = by_trend._replace(scores=np.arange(by_trend.n_targets))
-        best = np.minimum(log_p, tested(by_trend))
+        best = np.minimum(log_p, tested(by_trend.native))
         np.minimum(best + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
-    if target.risk is not None:
-        risk, other = target.risk, target.of_censoring(target.risk)
-        of_rows = risk.times, risk.events, other.targets, other.scores
-        bar = log(BY_RISK_SETS)
-        _native.risk_set_tests(columns, missing_code, *target.native, *of_rows, bar, log_p)
-    if categorical is not None and only in (None, Contrast.LOCATION):
-        which, given = np.flatnonzero(categorical), (columns, missing_code, *target.native)
-        limits = which, RARE_LEVEL, MOST_LEVELS
-        if target.covariates is None:
-            most = max(TARGET_LEVELS, len(target.scores))
-            _native.level_tests(*given, exactly, *limits, most, log_p)
-        elif len(which):
-            _native.adjusted_level_tests(*given, *target.covariates, exactly, *limits, log_p)
+    if (risk := target.risk) is not None:
+        censoring, bar = target.of_censoring(risk).native, log(BY_RISK_SETS)
+        of_rows = risk.times, risk.events, bar
+        _native.risk_set_tests(columns, missing_code, own, censoring, *of_rows, log_p)
+    if categorical is not None and categorical.any() and only in (None, Contrast.LOCATION):
+        most = TARGET_LEVELS if fitted is not None else max(TARGET_LEVELS, len(target.scores))
+        limits = np.flatnonzero(categorical), RARE_LEVEL, MOST_LEVELS, most
+        _native.level_tests(columns, missing_code, own, fitted, exactly, *limits, log_p)
     log_p[:, list(target.untested)] = np.nan
     return log_p
 
@@ -474,19 +476,6 @@ def strongest_of(log_p: Floats, shares: Floats) -> tuple[Floats, Bytes]:
     return -best / _LN10, contrasts
 
 
-def _log_p(
-    columns: NDArray[Any], n_codes: int, target: RankTarget, exactly: bool, only: Contrast | None
-) -> Floats:
-    """Return the natural logarithms of the p-values, (n_columns, 3); NaN of what there is not."""
-    log_p = np.empty((len(columns), NO_CONTRAST))
-    contrast, tested = NO_CONTRAST if only is None else only, (columns, n_codes, *target.native)
-    if target.covariates is None:
-        _native.rank_tests(*tested, exactly, contrast, log_p)
-    else:
-        _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
-    return log_p
-
-
 def adjusted_steps(columns: NDArray[Any], missing_code: int, covariates: Covariates) -> Bytes:
     """Return what covariates leave of the scores of columns, in even steps.
 
@@ -494,8 +483,8 @@ def adjusted_steps(columns: NDArray[Any], missing_code: int, covariates: Covaria
     parts of the rows need not take it off again.
     """
     out = np.empty((len(columns), NO_CONTRAST * columns.shape[1]), np.uint8)
-    basis = covariates.basis, covariates.products
-    _native.adjusted_steps(np.ascontiguousarray(columns), missing_code, *basis, out)
+    fitted = _native.Covariates(*covariates)
+    _native.adjusted_steps(np.ascontiguousarray(columns), missing_code, fitted, out)
     return out.reshape(len(columns), NO_CONTRAST, -1)
 
 

@@ -27,8 +27,8 @@ from srs_ooc.ingestion.formats import Table, TextCoder, bounded
 from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
-from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
-from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, shape_of, source_of
+from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, numbered, text_blocks
+from srs_ooc.ingestion.shards import Merging, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import CATEGORICAL, CONSTANT, NO_TARGET, Manifest, damaged, make_group
@@ -243,9 +243,9 @@ def _join_features(
     merging = Merging([old, new], rows=[rows[:0], rows[:0] if is_same else rows])
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
-    merging.whole = whole = replace(merging.whole, inferred=noted["inferred"])
-    check_disk(work.folder, *disk_of(*shape_of(whole), by_rows=False))
-    return merge(merging, work.folder, names, noted["source"], options.memory_mb, work.tell)
+    check_disk(work.folder, *disk_of(merging.shape, merging.form, by_rows=False))
+    room = merging.room(options.memory_mb)
+    return merging.write(work.folder, names, room, work.tell, **noted)
 
 
 # Rows below those of a store: the values of both are a table, coded as any is.
@@ -299,7 +299,7 @@ class JoinedRows(Table):
                 for i, row, part in store.values().columns(ordered):
                     half[places[i], row : row + len(part)] = part
         if not self._keeps:
-            codes = codes_of(self._columns, ordered).astype(np.float64)
+            codes = self._columns.codes(ordered).astype(np.float64)
             codes[codes == old.manifest.missing_code] = np.nan
             for i, lows, highs in old.code_ranges(ordered):
                 if not (n := int(np.nanmax(codes[i], initial=-1)) + 1) <= np.isfinite(lows).sum():
@@ -324,10 +324,8 @@ class JoinedRows(Table):
             raise unfit(f"feature {name!r}", expected, found, remedy)
         if (wrong := known.wrong_code(feature, codes)) is not None:
             raise damaged(store.place, wrong[1])
-        numbers = pool.code(*joined([text.encode() for text in texts or ()]))
-        if len(numbers) < len(texts or ()):
-            raise ingest_memory.many_texts(str(store.place), (texts or [""])[len(numbers)])
-        return _renumbered(codes, numbers)
+        encoded = [text.encode() for text in texts or ()]
+        return _renumbered(codes, numbered(pool, encoded, lambda _: str(store.place)))
 
     def amend(self, positions: Integers, facts: CodeFacts) -> None:
         """Have what coding found be that of values, where these were codes; kinds be kept."""
@@ -434,7 +432,7 @@ def _ordered(
     """Return a store with some features of another, by their places there, in stored order."""
     merging = Merging([store], np.argsort(store.array("positions"))[places])
     (folder := work.scratch / f"{store.fingerprint}.zarr").mkdir()
-    merge(merging, folder, text_blocks(names), store.manifest.source, options.memory_mb, work.tell)
+    merging.write(folder, text_blocks(names), merging.room(options.memory_mb), work.tell)
     return Store.open(folder)
 
 

@@ -18,7 +18,7 @@ from srs_ooc.base.arrays import Bytes, Floats, Ints, Ints32, Uints
 from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts, bounded
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
-from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
+from srs_ooc.ingestion.scratch import Panels, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
 
@@ -553,7 +553,7 @@ def read_panels(
     reader: TableReader,
     header: TextSpool,
     take: Callable[[TableReader], None],
-    panel_full: Callable[[], None],
+    panels: Panels,
     tell: Callable[[str, int, int], None],
 ) -> None:
     """Have all rows read, the next pieces of the file being read and decompressed meanwhile.
@@ -561,13 +561,13 @@ def read_panels(
     Parameters
     ----------
     stream, reader : CsvStream, TableReader
-        The rows, and what reads them; its first panel is set.
+        The rows, and what reads them.
     header : TextSpool
         The names of the columns.
     take : callable
         Takes the texts of the rows read.
-    panel_full : callable
-        Takes the rows of the panel, which is full or the last one, and sets the next.
+    panels : Panels
+        Where rows go; sealed at the end.
     tell : callable
         Told of the bytes read.
 
@@ -576,16 +576,19 @@ def read_panels(
     InputError
         If a row cannot be read, or there is none.
     """
+    reader.set_panel(panels.panel)
     for _ in fed(stream, reader, ahead=True):
         take(reader)
         if reader.panel_is_full:
-            panel_full()
+            panels.flush(reader.native.panel_row)
+            reader.set_panel(panels.panel)
         tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
     raise_fault(stream, reader, header.describe)
     if reader.native.n_rows == 0:
         raise InputError(f"{stream.source}: expected rows after the header, found none.")
     if reader.native.panel_row:
-        panel_full()
+        panels.flush(reader.native.panel_row)
+    panels.seal()
 
 
 def read_ahead(pieces: Iterator[Any], n_pieces: int = 1) -> Iterator[Any]:

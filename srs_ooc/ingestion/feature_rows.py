@@ -8,7 +8,6 @@ import csv
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Ints32
 from srs_ooc.base.budget import Lease, total_nbytes
@@ -29,7 +29,7 @@ from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns, row_cells_of
 from srs_ooc.ingestion.reading import TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns, shown
-from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, anonymous_array, joined, texts_of
+from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, joined, numbered, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
@@ -58,6 +58,13 @@ def _slots(header: Collection[str], kept: Any = slice(None), beside: Iterable[in
     slots[first:][kept] = np.arange(len(slots[first:][kept]))
     slots[[*beside]] = text_tables.ROW_ID - 1 - np.arange(len([*beside]))
     return slots
+
+
+class FeatureLines(Panels):
+    """Features turned into lines of a file: those of each panel one after another."""
+
+    def _pieces(self, panel: NDArray[Any], n_filled: int) -> Iterator[NDArray[Any]]:
+        yield np.ascontiguousarray(panel[:, :n_filled].T)
 
 
 class FeatureRows(Table):
@@ -118,34 +125,22 @@ class FeatureRows(Table):
         )
         self._lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
-        panels = [anonymous_array((n_samples, n_lines)) for _ in range(2)]  # one is written
-        reader.set_panel(panels[0])
+        panels = FeatureLines(self._path, n_samples, 2 * n_lines)
         is_text: list[Bools] = []
-        with self._path.open("wb") as file, ThreadPoolExecutor(1) as pool:
-            writing = pool.submit(int)
 
-            def panel_full() -> None:
-                nonlocal writing
-                writing.result()
-                piece = panels[0][:, : reader.native.panel_row]
-                writing = pool.submit(lambda: file.write(np.ascontiguousarray(piece.T).data))
-                panels.reverse()
-                reader.set_panel(panels[0])
+        def take_rows(reader: text_tables.TableReader) -> None:
+            texts = reader.take_texts(text_tables.ROW_ID)
+            text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
+            names.append(texts)
+            for at, spool in enumerate(said.values(), 1):
+                texts = reader.take_texts(text_tables.ROW_ID - at)
+                text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
+                spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
+            self._lines.append(reader.take_lines())
+            cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
+            is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
-            def take_rows(reader: text_tables.TableReader) -> None:
-                texts = reader.take_texts(text_tables.ROW_ID)
-                text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
-                names.append(texts)
-                for at, spool in enumerate(said.values(), 1):
-                    texts = reader.take_texts(text_tables.ROW_ID - at)
-                    text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
-                    spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
-                self._lines.append(reader.take_lines())
-                cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
-                is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
-
-            text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
-            writing.result()
+        text_tables.read_panels(stream, reader, sample_ids, take_rows, panels, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.narrow = reader.native.fits_float32
         self.n_read = reader.native.n_rows  # of the features, before those of samples
@@ -256,11 +251,8 @@ def _fill(
         here = f"{where(row)}: column {name!r} (--sample-features)"
         raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
     if is_text:
-        numbers = pool.code(*joined([cells[row] for row in texts]))
-        if len(numbers) < len(texts):
-            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]].decode()
-            raise ingest_memory.many_texts(f"{at}: column {name!r} (--sample-features)", cell)
-        line[texts] = numbers
+        at = lambda i: f"{where(texts[i])}: column {name!r} (--sample-features)"  # noqa: E731
+        line[texts] = numbered(pool, [cells[row] for row in texts], at)
     return is_text
 
 

@@ -330,15 +330,9 @@ class TextReading(Reading):
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.stack.enter_context(spool)
-        reader.set_panel(spool.panel)
-
-        def panel_full() -> None:
-            spool.flush(reader.native.panel_row)
-            reader.set_panel(spool.panel)
-
         take = self._row_taker(roles, rows, int(slots[0]))
         try:
-            text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
+            text_tables.read_panels(stream, reader, self._header, take, spool, self._work.tell)
         except BudgetError as error:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
             bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1
@@ -351,7 +345,6 @@ class TextReading(Reading):
             if ids.duplicates(1):
                 self._rewrite(ids, map(":".join, zip(self._families, ids, strict=True)))
         self._name_status(self._spools, self.options.text)
-        spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
         forced = np.where(self._cells(forced) == text_tables.CATEGORIES, CATEGORICAL, forced)

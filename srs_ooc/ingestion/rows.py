@@ -25,6 +25,7 @@ from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, spli
 from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
+from srs_ooc.store.arrays import SmallFile
 from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET
 from srs_ooc.store.writing import TextBlocks
 
@@ -33,7 +34,7 @@ from srs_ooc.store.writing import TextBlocks
 # Each such column is first spooled as text, whatever the format, and settled when all of it is
 # known.
 
-Codes = ScratchArray | NDArray[Any]
+Codes = ScratchArray | SmallFile | NDArray[Any]
 """Numbers of rows, on disk or in memory."""
 _Coded = tuple[Codes, list[bytes]]
 """Of each row the number of its text, and the texts."""
@@ -613,7 +614,7 @@ class RowColumns:
         self.kept = self._every = KeptRows(len(mask), mask)
         if (how := self._options.aggregate) is not None:
             codes = self._codes("groups", 0, self._columns["groups"][0])[0]
-            self.kept = GroupedRows(self._every, codes[:], how)
+            self.kept = GroupedRows(self._every, codes[:].astype(np.int32, copy=False), how)
             self._inferred["aggregate"] = {"how": how, "n_rows": self._every.n_rows}
             same = ("weights", "strata", "events", *(["target"] * (not self._options.no_target)))
             for column in chain.from_iterable(self._columns.get(what, ()) for what in same):

@@ -7,7 +7,7 @@ import contextlib
 import math
 import mmap
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from srs_ooc.base.arrays import Uints, Uints32
+from srs_ooc.base.arrays import Ints32, Uints, Uints32
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import ceil_div, describe_nbytes
-from srs_ooc.ingestion.formats import Texts, bounded, hash_text, split_texts
-from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.formats import TextCoder, Texts, bounded, hash_text, split_texts
+from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
 from srs_ooc.native import _native
 from srs_ooc.store import bed
+from srs_ooc.store.arrays import SmallFile
 from srs_ooc.store.manifest import Shape
 
 ARRAY_BLOCK = 1 << 18
@@ -47,6 +48,20 @@ def joined(pieces: list[bytes]) -> tuple[bytes, Uints]:
     """Return texts one after another, and where each ends."""
     lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)
+
+
+def numbered(pool: TextCoder, texts: list[bytes], where: Callable[[int], str]) -> Ints32:
+    """Return the numbers of texts in a pool; ``where`` says where the text at a place stands.
+
+    Raises
+    ------
+    BudgetError
+        If the memory for them is full.
+    """
+    numbers = pool.code(*joined(texts))
+    if (n := len(numbers)) < len(texts):
+        raise many_texts(where(n), texts[n].decode("utf-8", "replace"))
+    return numbers
 
 
 class ScratchArray:
@@ -200,7 +215,7 @@ class TextSpool:
             start += len(ends)
 
 
-def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:
+def blocks_of(array: ScratchArray | SmallFile | NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array in slices of at most :data:`ARRAY_BLOCK` items."""
     return (array[start : start + ARRAY_BLOCK] for start in range(0, len(array), ARRAY_BLOCK))
 
@@ -260,7 +275,8 @@ class Panels(Closing):
         self._panel_rows = panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows), dtype)
         self._dealer: _native.RowDealer | None = None
-        self._path, self._file = path, path.open("wb")
+        self._path = path
+        path.write_bytes(b"")
         self._pool = ThreadPoolExecutor(1)
         self._writing: Future[Any] = self._pool.submit(int)
         self._other = anonymous_array((n_features, panel_rows), dtype) if n_rows_held > 1 else None
@@ -292,8 +308,8 @@ class Panels(Closing):
             self.panel, self._other = self._other, self.panel
 
     def _write(self, panel: NDArray[Any], n_filled: int) -> None:
-        self._file.writelines(piece.data for piece in self._pieces(panel, n_filled))
-        self._file.flush()
+        with self._path.open("ab") as file:
+            file.writelines(piece.data for piece in self._pieces(panel, n_filled))
 
     def _pieces(self, panel: NDArray[Any], n_filled: int) -> Iterator[NDArray[Any]]:
         """Yield the columns of a panel."""
@@ -340,9 +356,8 @@ class Panels(Closing):
         return out
 
     def close(self) -> None:
-        """Close and delete the file."""
+        """Delete the file."""
         self._pool.shutdown()
-        self._file.close()
         self._path.unlink(missing_ok=True)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base import budget
-from srs_ooc.base.arrays import Indices, Ints, Ints32, Reals
+from srs_ooc.base.arrays import Bytes, Indices, Ints, Ints32, Uints32
 from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError, unfit
 from srs_ooc.base.files import published_folder, release_lock, try_lock
@@ -37,22 +37,21 @@ from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, WorkFolder
-from srs_ooc.ingestion.scratch import TextSpool, disk_errors, text_blocks, texts_of
+from srs_ooc.ingestion.rows import TableFacts
+from srs_ooc.ingestion.scratch import TextSpool, disk_errors, joined, text_blocks, texts_of
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names, takes_target
-from srs_ooc.ingestion.writer import FACTS, BedWriter, all_numbers, write_facts, write_texts
+from srs_ooc.ingestion.writer import FACTS, OF_ROWS, Coded, CodedFeatures, packed, write_store
 from srs_ooc.store.arrays import write_column
-from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, format_of
-from srs_ooc.store.store import ALL_ROWS, BedStore, ColumnStore, Store
-from srs_ooc.store.values import code_columns
-from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextBlocks
-from srs_ooc.trees.block import Block
+from srs_ooc.store.manifest import CATEGORICAL, ROW_ARRAYS, Manifest, Shape
+from srs_ooc.store.store import ALL_ROWS, BedStore, Store
+from srs_ooc.store.values import CodeFacts, code_columns
+from srs_ooc.store.writing import TextBlocks, TextsWriter
 
 # Stores of pieces of a table, put together into that of the whole; or a store of some features.
 #
 # The features of each piece lie in the order of the whole, so that all of them are read from first
-# to last, once. Nothing is coded again: codes depend on a feature's own values alone. Those of
-# chosen features are, as only their values are checked when they are read.
+# to last, once.
 
 MERGED_NBYTES = 48 * MB
 """Memory of features of pieces that are read and written at a time."""
@@ -97,15 +96,10 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
     return left - max(0, resident_nbytes() - own.n_bytes)
 
 
-def shape_of(whole: Manifest) -> tuple[Shape, StoreForm]:
-    """Return the shape and the form of a store."""
-    return Shape(whole.n_rows, whole.n_features), StoreForm(whole.code_dtype, whole.values_dtype)
+class Merging(CodedFeatures):
+    """The features of the stores of pieces of a table, or some features of another store.
 
-
-class Merging:
-    """Writes the store of a table from those of its pieces, or one of some features of another.
-
-    Where codes of all pieces take two bits, so do those of the whole: it is a ``StoredColumns``.
+    Where codes of all pieces take two bits, so do those of the whole.
 
     Parameters
     ----------
@@ -118,8 +112,8 @@ class Merging:
 
     Attributes
     ----------
-    whole : Manifest
-        Of the store to be, as far as it is known.
+    shape, form : Shape, StoreForm
+        Of the store to be.
     """
 
     def __init__(
@@ -130,23 +124,18 @@ class Merging:
         self._ends = np.cumsum([store.n_features for store in stores])
         n_features = int(self._ends[-1]) if chosen is None else len(chosen)
         dtypes = {store.manifest.values_dtype for store in stores}
-        columns = dict.fromkeys(chain(*(store.manifest.feature_columns for store in stores)))
+        own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
         values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
-        self.whole = replace(
-            one,
-            n_features=n_features,
-            values_dtype=values_dtype,
-            # codes of its own, whatever those are linked to
-            format=format_of(one.row_columns, 0, columns),
-            feature_columns=tuple(columns),
-            n_linked_rows=0,
-            order_key=ingest_options.ORDER_KEY,
-        )
+        # codes of its own, whatever those are linked to
+        self.form = StoreForm(one.code_dtype, values_dtype, chosen is None and all(own))
+        self.shape = Shape(one.n_rows, n_features)
+        columns = chain(*(store.manifest.feature_columns for store in stores))
+        self._known = tuple(dict.fromkeys(columns))
         self._positions = ingest_options.stored_positions(n_features)
         self._chosen = None if chosen is None else chosen[self._positions]
-        own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
-        self._packs = chosen is None and all(own)
-        self.n_rows, self.n_features = one.n_rows, n_features
+        self.holds_texts = any(store.manifest.kind_counts["categorical"] for store in stores)
+        if self._chosen is not None and self.holds_texts:
+            self.holds_texts = bool((stores[0].kinds()[self._chosen] == CATEGORICAL).any())
         for store, end in zip(stores, self._ends.tolist(), strict=True) if chosen is None else ():
             order = ingest_options.stored_positions(store.n_features, end - store.n_features)
             linked = store.manifest.is_linked  # features lie as in its file
@@ -156,65 +145,67 @@ class Merging:
                     "piece that an older version made, or of another table. Begin again without it."
                 )
 
+    def room(self, memory_mb: float) -> int:
+        """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
+        return min(check_merging(self.shape, [self.form], memory_mb), MERGED_NBYTES)
+
     def write(
         self,
-        new: NewStore,
+        folder: Path,
         names: TextBlocks,
-        source: dict[str, Any],
         room_nbytes: int,
         progress: ByteProgress,
+        **said: dict[str, Any],
     ) -> Manifest:
-        """Write everything into an empty store; to be published by the caller.
+        """Write everything into an empty folder; to be published by the caller.
 
-        ``names``: of the features, in their order; ``source`` says where the table came from;
-        ``room_nbytes``: memory beside the leases; ``progress`` is told of the codes written.
+        ``names``: of the features, in their order; ``room_nbytes``: memory beside the leases;
+        ``progress`` is told of the codes written; ``said``: the ``source``, and what was
+        ``inferred`` if that is not what the first store says.
 
         Raises
         ------
         StoreError
             If a piece is damaged.
         """
-        step, nbytes = _smallest(*shape_of(self.whole))
-        self._batch = (1 + max(0, room_nbytes) // nbytes) * step
-        self._readers: dict[str, list[Callable[..., Iterator[tuple[int, int, NDArray[Any]]]]]] = {
-            name: [store.values(name).columns for store in self._stores]
-            for name in self.whole.float_arrays
-        }
-        shape, m = Shape(self.n_rows, self.n_features), self.whole
-        if self._packs:
-            writer = BedWriter(new, shape, all_numbers(self), None, None)
-            writer.write(self, self._batch, 1, lambda _, *done: progress("merging", *done))
-            form = format_of(m.row_columns, writer.n_linked_rows, m.feature_columns)
-            found = writer.close() | {"format": form}
-        else:
-            self._write_columns(new, progress)
-            found = write_facts(new, *map(self._by_feature, FACTS))
-        ids = text_blocks(self._stores[0].row_ids)
-        write_texts(new, shape, names, ids, self._positions, m.feature_columns and self._cells())
-        if found["kind_counts"]["categorical"]:
-            new.texts("categories", text_blocks(self._categories()))
-        for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
-            new.small(name, (items for _, items in self._stores[0].pieces(name)))
-        return new.finish(replace(self.whole, source=source, **found))
+        step, nbytes = _smallest(self.shape, self.form)
+        one, floats = self._stores[0], self._stores[0].manifest.float_arrays
+        m, row_ids = one.manifest, text_blocks(one.row_ids)
+        by_row = {name: one.opened(name) for name in m.small_arrays if name in ROW_ARRAYS}
+        target = by_row.pop("target_values" if m.task == "regression" else "target")
+        known = {name: getattr(m, name) for name in OF_ROWS} | {"feature_columns": self._known}
+        known |= said
+        facts = TableFacts(**known, row_ids=row_ids, arrays=by_row, feature_cells=self._cells())
+        with ExitStack() as stack:
+            opened = (stack.enter_context(one.columns(mapped=False)) for one in self._stores)
+            self._columns = [] if self.form.is_packed else list(opened)
+            self._readers = {n: [store.values(n).columns for store in self._stores] for n in floats}
+            if self._chosen is not None:
+                self._readers["values"] = [one.column_parts]  # looks at categories too
+            self._facts = {name: [store.array(name) for store in self._stores] for name in FACTS}
+            self._categories = [store.categories() for store in self._stores]
+            self._n_read = np.zeros(len(self._ends), np.int64)
+            return write_store(
+                folder,
+                self,
+                target,
+                facts,
+                names,
+                batch_features=(1 + max(0, room_nbytes) // nbytes) * step,
+                n_threads=1,
+                progress=lambda _, *done: progress("merging", *done),
+            )
 
-    def _batches(self) -> Iterator[tuple[int, int, list[Part]]]:
-        """Yield the first feature of each batch, how many it has, and its parts.
+    def _parts(self, first: int, last: int) -> list[Part]:
+        """Return the parts of a batch; batches are asked for one after the other, from 0 on.
 
         Features of a piece follow each other both there and in the whole; those of a linked store
         lie as in its file.
         """
-        for first in range(0, self.n_features, self._batch):
-            last = min(first + self._batch, self.n_features)
-            yield first, last - first, self._parts(first, last)
-
-    def _parts(self, first: int, last: int) -> list[Part]:
-        """Return the parts of a batch; batches are asked for one after the other, from 0 on."""
         if self._chosen is not None:
             stored = self._chosen[first:last]
             order = np.argsort(stored)
             return [(0, stored[order], order)]
-        if first == 0:
-            self._n_read = np.zeros(len(self._ends), np.int64)
         which = np.searchsorted(self._ends, self._positions[first:last], "right")
         parts = []
         for piece in np.unique(which).tolist():
@@ -231,7 +222,8 @@ class Merging:
 
     def _floats(self, name: str, n: int, parts: list[Part]) -> NDArray[Any]:
         """Return the values of a batch of so many features, or ranges of their codes."""
-        values = np.empty((n, self.whole.float_arrays[name]), self.whole.float_dtype)
+        width = self.form.n_ranges(self.shape) or self.shape.n_rows
+        values = np.empty((n, width), self.form.values_dtype or "float64")
         for piece, stored, places in parts:
             for i, row, some in self._readers[name][piece](stored):
                 values[places[i], row : row + len(some)] = some
@@ -240,50 +232,44 @@ class Merging:
                     values[place] = values[place, order]
         return values
 
-    def read(self, start: int, stop: int) -> Reals:
-        """Return genotypes, float32 (stop - start, n_rows), of the batch that is next."""
-        return self._floats("values", stop - start, self._parts(start, stop))
+    def coded(self, start: int, stop: int, categories: TextsWriter | None) -> Coded:
+        """Return the batch that is next as the pieces hold it.
 
-    def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
-        """Write values, or ranges of codes, and codes; note the shapes of their chunks."""
-        m, n_rows, dtype = self.whole, self.whole.n_rows, np.dtype(self.whole.float_dtype)
-        shape = Shape(n_rows, m.n_features)
-        chunk_features = codes_chunk_features(shape, m.code_nbytes)
-        coded = CodesWriter(new, shape, chunk_features, m.code_dtype)
-        floats = {
-            name: FloatsWriter(new.folder, name, Shape(n_items, m.n_features), dtype)
-            for name, n_items in m.float_arrays.items()
-        }
+        Nothing is coded again, as codes depend on a feature's own values alone; but those of chosen
+        features are, as only their values are checked when they are read.
+        """
+        n, parts = stop - start, self._parts(start, stop)
+        codes = np.empty((n, self.shape.n_rows), self.form.code_dtype)
+        facts = [np.empty(n, arrays[0].dtype) for arrays in self._facts.values()]
+        for piece, stored, places in parts:
+            for fact, arrays in zip(facts, self._facts.values(), strict=True):
+                fact[places] = arrays[piece][stored]
+            if self._chosen is None:
+                codes[places] = self._columns[piece].codes(stored, self._rows[piece])
+        floats = tuple(self._floats(name, n, parts) for name in self._readers)
         if self._chosen is not None:
-            self._readers["values"] = [self._stores[0].column_parts]  # looks at categories too
-        with ExitStack() as stack:
-            columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
-            for first, n, parts in self._batches():
-                codes = np.empty((n, n_rows), m.code_dtype)
-                for name, writer in floats.items():
-                    values = self._floats(name, n, parts)
-                    writer.write(first, values)
-                if self._chosen is not None:
-                    code_columns(values, codes)
-                else:
-                    for piece, stored, places in parts:
-                        codes[places] = codes_of(columns[piece], stored, self._rows[piece])
-                coded.write(codes)
-                progress("merging", (first + n) * n_rows, m.n_features * n_rows)
-            coded.close()
-        for name, writer in floats.items():
-            writer.sync()
-            new.small(f"{name}_crc32c", [writer.crcs])
-        self.whole = replace(m, chunk_features=chunk_features, values_chunk=writer.chunk)
+            code_columns(floats[0], codes)
+        if categories is not None:
+            self._write_categories(parts, categories)
+        none = np.zeros((n, 0))
+        known = dict(zip(FACTS, facts, strict=True))
+        return Coded(codes, CodeFacts(**known, lows=none, highs=none), floats)
 
-    def _by_feature(self, name: str) -> NDArray[Any]:
-        """Return an array of the features of the whole, in stored order."""
-        arrays = [store.array(name) for store in self._stores]
-        out = np.empty(self.whole.n_features, arrays[0].dtype)
-        for first, n, parts in self._batches():
-            for piece, stored, places in parts:
-                out[first : first + n][places] = arrays[piece][stored]
-        return out
+    def _write_categories(self, parts: list[Part], categories: TextsWriter) -> None:
+        places = np.concatenate([places for _, _, places in parts])
+        sources = [(piece, i) for piece, stored, _ in parts for i in stored.tolist()]
+        for at in np.argsort(places).tolist():
+            piece, feature = sources[at]
+            if texts := self._categories[piece].of(feature):
+                categories.write(*joined([text.encode() for text in texts]))
+
+    def lines(self, start: int, stop: int) -> Bytes:
+        """Return the batch that is next as lines of a ``.bed`` file."""
+        return packed(self._floats("values", stop - start, self._parts(start, stop)))[0]
+
+    def positions(self) -> Uints32:
+        """Return the place of each feature in the source."""
+        return self._positions
 
     def _cells(self) -> Iterator[list[str]]:
         """Yield what is known of each feature of the whole, in the order of the source."""
@@ -294,48 +280,7 @@ class Merging:
             own, cells = store.manifest.feature_columns, store.feature_cells(places)
             for some in cells if own else repeat((), store.n_features):
                 said = dict(zip(own, some, strict=True))
-                yield [said.get(name, "") for name in self.whole.feature_columns]
-
-    def _categories(self) -> Iterator[str]:
-        """Yield the categories of all features, in stored order."""
-        found = [store.categories() for store in self._stores]
-        for _, _, parts in self._batches():
-            sources = [
-                (place, piece, feature)
-                for piece, stored, places in parts
-                for place, feature in zip(places.tolist(), stored.tolist(), strict=True)
-            ]
-            for _, piece, feature in sorted(sources):
-                yield from found[piece].of(feature) or ()
-
-
-def codes_of(columns: ColumnStore, stored: Ints, rows: Ints32 = ALL_ROWS) -> NDArray[Any]:
-    """Return codes (n, n_rows) of stored features, ascending; rows as they are, or by place."""
-    n, m = len(stored), columns.manifest
-    block = Block(n, m.n_rows, m.code_nbytes, tiled=False)
-    columns.gather(stored.astype(np.uint32), block, rows)
-    return block.as_columns(n)
-
-
-def merge(
-    merging: Merging,
-    folder: Path,
-    names: TextBlocks,
-    source: dict[str, Any],
-    memory_mb: float,
-    progress: ByteProgress,
-) -> Manifest:
-    """Write everything into an empty folder, under a cap; see :meth:`Merging.write`.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the leases of merging.
-    """
-    shape, form = shape_of(merging.whole)
-    room_nbytes = min(check_merging(shape, [form], memory_mb), MERGED_NBYTES)
-    with NewStore(folder) as new:
-        return merging.write(new, names, source, room_nbytes, progress)
+                yield [said.get(name, "") for name in self._known]
 
 
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
@@ -541,10 +486,13 @@ def ingest_pieces(
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
-            merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
+            merging = Merging(stores)
+            more = f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
             names = text_blocks(name for one in stores for name in one.names)
-            manifest = merge(merging, made, names, source, options.memory_mb, tell)
+            manifest = merging.write(
+                made, names, merging.room(options.memory_mb), tell, source=source
+            )
             for column in stores[0].added("target"):
                 write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)

@@ -30,7 +30,7 @@ from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFo
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
 from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
-from srs_ooc.ingestion.writer import FeatureKinds, write_store
+from srs_ooc.ingestion.writer import CodedTable, FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
@@ -377,24 +377,21 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     form = replace(form, values_codec=reading.values_codec)
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
+    first = options.first_feature
+    features = CodedTable(columns, form, kinds, first_feature=first, link=link, lines=lines)
     inferred |= side.inferred | facts.inferred
     said = (cells for at, cells in enumerate(reading.feature_cells()) if at not in roles.special)
     facts = replace(facts, feature_columns=reading.feature_columns, feature_cells=said)
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,
-            columns,
+            features,
             rows.target,
             replace(facts, inferred=inferred, source=reading.origin()),
             header.blocks(roles.special),
-            kinds=kinds,
-            form=form,
             batch_features=batch,
             n_threads=n_threads,
             progress=work.tell,
-            first_feature=options.first_feature,
-            link=link,
-            lines=lines,
         )
     for further in rows.further:
         write_column(work.folder, manifest.fingerprint, "target", further)

@@ -2,27 +2,27 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Reals, Uints32
+from srs_ooc.base.arrays import Bools, Bytes, Floats, Floats32, Indices, Ints32, Reals, Uints32
 from srs_ooc.base.errors import InputError, no_features, unfit
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import is_date, read_ahead
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
+from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import FREE, ByteProgress, StoredColumns, stored_positions
 from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
-from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
+from srs_ooc.ingestion.scratch import blocks_of, joined, numbered, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store import bed, manifest, writing
 from srs_ooc.store.bed import BedFile
@@ -86,59 +86,43 @@ class FeatureKinds:
         for i in np.flatnonzero(self.from_numbers[start : start + len(values)]).tolist():
             distinct, place = np.unique(values[i], return_inverse=True)
             is_there = ~np.isnan(distinct)
-            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            texts = [(text_of(value) or "").encode() for value in distinct[is_there].tolist()]
             numbers = np.full(len(distinct), np.nan)
-            found = self.pool.code(*joined([text.encode() for text in texts]))
-            if len(found) < len(texts):
-                beyond = float(distinct[is_there][len(found)])
-                row = self.kept.source_row(int((values[i] == beyond).argmax()))
-                raise many_texts(self.locate(start + i, row)[0], text_of(beyond) or "")
-            numbers[is_there] = found
+            numbers[is_there] = numbered(self.pool, texts, partial(self._place, start + i, place))
             values[i] = numbers[place]
 
-
-def all_numbers(columns: StoredColumns) -> FeatureKinds:
-    """Return kinds of which nothing is said: all features are numbers, all rows kept."""
-    forced = np.full(columns.n_features, FREE, np.uint8)
-    no_texts, kept = np.zeros(len(forced), np.bool_), KeptRows(columns.n_rows)
-    return FeatureKinds(forced, no_texts, TextCoder(0), lambda feature, row: ("", None), kept)
+    def _place(self, feature: int, place: Indices, number: int) -> str:
+        """Return where the first cell of a stored feature stands that has a number's text."""
+        return self.locate(feature, self.kept.source_row(int((place == number).argmax())))[0]
 
 
 class CategoryCoder:
-    """Turns numbers of texts into codes, and writes ``categories_bytes``, ``categories_offsets``.
+    """Turns numbers of texts into codes, and tells the categories.
 
     Parameters
     ----------
-    store : NewStore
-        The store being written.
     kinds : FeatureKinds
         Which features are texts, and the texts.
     code_dtype : {'uint8', 'uint16'}
         Bounds the categories of a feature.
-
-    Attributes
-    ----------
-    texts : TextsWriter
-        Writes the categories; to be closed.
     """
 
-    def __init__(self, store: NewStore, kinds: FeatureKinds, code_dtype: str) -> None:
+    def __init__(self, kinds: FeatureKinds, code_dtype: str) -> None:
         self._kinds, self._code_dtype = kinds, code_dtype
-        self.texts = TextsWriter(store, "categories")
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
         self._wrong: dict[str, list[tuple[int, int, float, int]]] = {}  # by what is wrong
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
 
-    def code(self, start: int, values: Floats) -> None:
+    def code(self, start: int, values: Floats, categories: TextsWriter) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
         self._kinds.number_texts(start, values)
         rows = np.flatnonzero(self._kinds.is_text[start : start + len(values)])
         step = max(1, _PIECE_CELLS // values.shape[1])
         for first in range(0, len(rows), step):
-            self._code(start, values, rows[first : first + step])
+            self._code(start, values, rows[first : first + step], categories)
 
-    def _code(self, start: int, values: Floats, rows: Indices) -> None:
+    def _code(self, start: int, values: Floats, rows: Indices, categories: TextsWriter) -> None:
         if len(self._ordered) != len(self._kinds.pool):
             texts = self._kinds.pool.texts()
             is_wrong = [text.decode(errors="ignore").encode() != text for text in texts]
@@ -160,7 +144,7 @@ class CategoryCoder:
             lows = facts.lows[i, : int(facts.n_codes[i])].tolist()
             texts = [self._ordered[int(rank)] for rank in lows]
             self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
-            self.texts.write(*joined(texts))
+            categories.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
 
     def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
@@ -218,95 +202,241 @@ class CategoryCoder:
         return f"{where}: expected {said}{more}", remedy
 
 
-# Codes, values and facts of the features, and the whole store.
+# Features as they are coded, whatever they come from: a table, or other stores.
+
+
+class Coded(NamedTuple):
+    """Some features as a store holds them.
+
+    Attributes
+    ----------
+    codes : uint8 or uint16 (m, n_rows)
+        Their codes.
+    facts : CodeFacts
+        What is known of each; the kinds are those that the store says.
+    floats : tuple of float arrays
+        Their values (m, n_rows), or the lowest and the highest value of each code (m, n_codes).
+    """
+
+    codes: NDArray[Any]
+    facts: CodeFacts
+    floats: tuple[NDArray[Any], ...]
+
+
+class CodedFeatures(Protocol):
+    """The features of a store to be, in stored order, each of which is asked for once.
+
+    Attributes
+    ----------
+    shape, form : Shape, StoreForm
+        How many rows and features there are, and how the store keeps them.
+    holds_texts : bool
+        Whether some features are categorical.
+    link : BedFile or None
+        The file whose order is that of the features, where codes and values are left there.
+    linked_rows : int32 (n_rows,) or None
+        The samples of that file that are kept.
+    """
+
+    shape: Shape
+    form: StoreForm
+    holds_texts: bool
+    link: BedFile | None = None
+    linked_rows: Ints32 | None = None
+
+    def coded(self, start: int, stop: int, categories: TextsWriter | None) -> Coded:
+        """Return the features ``start .. stop - 1``; write the categories of those that are."""
+
+    def lines(self, start: int, stop: int) -> Bytes:
+        """Return them as lines of a ``.bed`` file of the rows there are, if the form is packed."""
+
+    def positions(self) -> Uints32:
+        """Return the place of each feature in the source."""
+
+    def refuse(self) -> None:
+        """Refuse what coding noted, once all features are coded."""
+        return
+
 
 ACCEPTED = {manifest.INTEGER: "a whole number", manifest.BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 
-Share = tuple[int, int, NDArray[Any], CodeFacts]
-"""What is left of features once their values are written: first and last, codes, facts."""
+class CodedTable(CodedFeatures):
+    """The features of a table.
+
+    Parameters
+    ----------
+    columns : StoredColumns
+        The values, in the order of :func:`srs_ooc.ingestion.ingest_options.stored_positions`.
+    form : StoreForm, optional
+        How to keep them; uint8 codes and float64 values if not given.
+    kinds : FeatureKinds, optional
+        Which features are texts, and which kinds are forced; all are numbers if not given.
+    first_feature : int
+        Place of the first feature in the table that this one is a piece of.
+    link : BedFile, optional
+        The file that ``columns`` are of, where the store is to be linked to it: features lie in its
+        order, and codes and values are left there.
+    lines : callable, optional
+        Reads lines of a ``.bed`` file where codes are packed; made of ``columns`` if not given.
+
+    Raises
+    ------
+    InputError
+        As it is coded, if a value does not survive the round trip through float32, or a feature is
+        not of the kind that is forced.
+    """
+
+    def __init__(
+        self,
+        columns: StoredColumns,
+        form: StoreForm | None = None,
+        kinds: FeatureKinds | None = None,
+        *,
+        first_feature: int = 0,
+        link: BedFile | None = None,
+        lines: Callable[[int, int], Bytes] | None = None,
+    ) -> None:
+        if kinds is None:
+            forced = np.full(columns.n_features, FREE, np.uint8)
+            no_texts, rows = np.zeros(len(forced), np.bool_), KeptRows(columns.n_rows)
+            kinds = FeatureKinds(forced, no_texts, TextCoder(0), lambda *_: ("", None), rows)
+        self._columns, self._kinds, self._first_feature = columns, kinds, first_feature
+        self.form, self.link = form or StoreForm(), link
+        self.shape = Shape(kinds.kept.n_rows, columns.n_features)
+        self.holds_texts = bool(kinds.is_text.any())
+        self._categories = CategoryCoder(kinds, self.form.code_dtype)
+        if link is not None:
+            self.linked_rows = kinds.kept.of(0, np.arange(link.n_samples, dtype=np.int32))
+        self._lines = lines or self._packed
+
+    def refuse(self) -> None:
+        """Refuse features that are no categories."""
+        self._categories.refuse()
+
+    def lines(self, start: int, stop: int) -> Bytes:
+        """Return the features ``start .. stop - 1`` as lines of a ``.bed`` file."""
+        if self.link is not None:
+            return self.link.lines(np.arange(start, stop))
+        return self._lines(start, stop)
+
+    def positions(self) -> Uints32:
+        """Return the place of each feature in the source."""
+        if self.link is not None:  # features lie as in the file
+            return np.arange(self.shape.n_features, dtype=np.uint32)
+        return stored_positions(self.shape.n_features, self._first_feature)
+
+    def coded(self, start: int, stop: int, categories: TextsWriter | None) -> Coded:
+        """Read and code the features ``start .. stop - 1``."""
+        values: NDArray[Any] = self._kinds.kept.read(self._columns, start, stop)
+        if categories is not None:
+            self._categories.code(start, values, categories)
+        if self.form.values_dtype == "float32":
+            values = as_float32(values)
+        n_ranges = self.form.n_ranges(self.shape)
+        codes = np.empty(values.shape, self.form.code_dtype)
+        facts = code_columns(values, codes, ranges=n_ranges)
+        self._kinds.amend(start, facts)
+        forced = self._kinds.forced[start:stop]
+        self._check_forced(start, values, forced)
+        np.copyto(facts.kinds, forced, where=forced != FREE)
+        facts.kinds[self._kinds.is_text[start:stop]] = manifest.CATEGORICAL
+        return Coded(codes, facts, (facts.lows, facts.highs) if n_ranges else (values,))
+
+    def _check_forced(self, start: int, values: NDArray[Any], forced: Bytes) -> None:
+        for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+            line, kind = values[feature], forced[feature]
+            allowed = np.isin(line, (0, 1)) if kind == manifest.BOOLEAN else line == np.floor(line)
+            if (wrong := ~(allowed | np.isnan(line))).any():
+                row = int(wrong.argmax())
+                where, text = self._kinds.cell(start + feature, row, float(line[row]))
+                said = f"as --kind NAME={NAMES[kind]} says"
+                expected = f"{ACCEPTED[kind]}, or a missing value, {said}"
+                raise unfit(where, expected, text, "Mend the cell, or leave --kind out.")
+
+    def _packed(self, start: int, stop: int) -> Bytes:
+        """Return lines of features whose values are read."""
+        values = self._kinds.kept.read(self._columns, start, stop)
+        lines, wrong = packed(values)
+        if wrong is not None:
+            feature, row = wrong
+            where, text = self._kinds.cell(start + feature, row, float(values[feature, row]))
+            expected = "0, 1, 2 or a missing value, as --code-dtype 2bit says"
+            raise unfit(where, expected, text, "Leave it out: uint8 holds other values.")
+        return lines
+
+
+def packed(values: Reals) -> tuple[Bytes, tuple[int, int] | None]:
+    """Return genotypes as lines of a ``.bed`` file; and where the first is that is none."""
+    lines = np.empty((len(values), ceil_div(values.shape[1], 4)), np.uint8)
+    wrong = _native.pack_genotypes(values, lines.reshape(-1))
+    return lines, divmod(wrong, values.shape[1]) if wrong >= 0 else None
+
+
+# The one writer of stores: codes, values and facts of features, and what is known of rows.
+
+FACTS = ("kinds", "n_missing", "n_codes", "exact")
+"""What is known of each feature: arrays of the store."""
+OF_ROWS = TableFacts.__annotations__.keys() & Manifest.__annotations__.keys()
+"""What is known of a table that its manifest says as it is."""
 
 
 class ColumnsWriter:
-    """Codes features and writes all that is kept of them."""
+    """Writes features, and all that is kept of them."""
 
     n_linked_rows, order_key = 0, ingest_options.ORDER_KEY
 
-    def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
+    def __init__(self, store: NewStore, features: CodedFeatures) -> None:
+        shape, form = features.shape, features.form
+        self._store, self._features = store, features
         self.chunk_features = manifest.codes_chunk_features(shape, form.code_nbytes)
         self._step = ingest_memory.smallest_batch(shape, form)
         dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of FACTS
         self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
-        self._given = kinds
-        holds = bool(kinds.is_text.any())
-        self._categories = CategoryCoder(store, kinds, form.code_dtype) if holds else None
-        self._store, self._form = store, form
-        self._n_ranges = form.n_ranges(shape)
+        self._categories = TextsWriter(store, "categories") if features.holds_texts else None
         self._codes = CodesWriter(store, shape, self.chunk_features, form.code_dtype)
-        wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
-        names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
+        n_ranges = form.n_ranges(shape)
+        wide = Shape(n_ranges, shape.n_features) if n_ranges else shape
+        names = ("code_lows", "code_highs") if n_ranges else ("values",)
         how = (wide, np.dtype(form.values_dtype or "float64"), form.values_codec)
         self._floats = {name: FloatsWriter(store.folder, name, *how) for name in names}
 
-    def write(
-        self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
-    ) -> None:
-        """Write all columns: each thread reads, codes and compresses its own share of a batch.
+    def write(self, batch: int, n_threads: int, progress: ByteProgress | None) -> None:
+        """Write all features: each thread reads, codes and compresses its own share of a batch.
 
         What is written in order is written here, as the shares come; categories are written as
         they are made, so that shares with such are made one by one.
         """
-        n_features, waiting = columns.n_features, deque[Future[Share]]()
+        n_features, waiting = self._features.shape.n_features, deque[Future[Coded]]()
         n_threads = min(n_threads, batch // self._step) if self._categories is None else 1
-        step = max(1, batch // self._step // n_threads) * self._step
+        step, last = max(1, batch // self._step // n_threads) * self._step, 0
         with ThreadPoolExecutor(n_threads) as pool:
             for start in range(0, n_features, step):
                 stop = min(start + step, n_features)
-                waiting.append(pool.submit(self._share, start, stop, columns))
+                waiting.append(pool.submit(self._share, start, stop))
                 while len(waiting) > (n_threads if stop < n_features else 0):
-                    first, last, codes, facts = waiting.popleft().result()
-                    self._codes.write(codes)
-                    self._note(first, last, facts)
+                    coded = waiting.popleft().result()
+                    self._codes.write(coded.codes)
+                    self._note(last, coded.facts)
+                    last += len(coded.codes)
                     if progress:
-                        size = codes.shape[1] * codes.itemsize  # of a column
+                        size = coded.codes[0].nbytes  # of a column
                         progress("writing", last * size, n_features * size)
-        if self._categories is not None:
-            self._categories.refuse()
+        self._features.refuse()
 
-    def _share(self, start: int, stop: int, columns: StoredColumns) -> Share:
-        """Read and code the features ``start .. stop - 1`` and write their values."""
-        values: NDArray[Any] = self._given.kept.read(columns, start, stop)
-        if self._categories is not None:
-            self._categories.code(start, values)
-        if self._form.values_dtype == "float32":
-            values = as_float32(values)
-        codes = np.empty(values.shape, self._form.code_dtype)
-        facts = code_columns(values, codes, ranges=self._n_ranges)
-        self._given.amend(start, facts)
-        kept = (facts.lows, facts.highs) if self._n_ranges else (values,)
-        for floats, array in zip(self._floats.values(), kept, strict=True):
+    def _share(self, start: int, stop: int) -> Coded:
+        """Have the features ``start .. stop - 1`` coded and write their values; return the rest."""
+        coded = self._features.coded(start, stop, self._categories)
+        for floats, array in zip(self._floats.values(), coded.floats, strict=True):
             floats.write(start, array)
-        forced = self._given.forced[start : start + len(values)]
-        for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
-            line, kind = values[feature], forced[feature]
-            allowed = np.isin(line, (0, 1)) if kind == manifest.BOOLEAN else line == np.floor(line)
-            wrong = ~(allowed | np.isnan(line))
-            if not wrong.any():
-                continue
-            row = int(wrong.argmax())
-            where, text = self._given.cell(start + feature, row, float(line[row]))
-            expected = f"{ACCEPTED[kind]}, or a missing value, as --kind NAME={NAMES[kind]} says"
-            raise unfit(where, expected, text, "Mend the cell, or leave --kind out.")
-        return start, stop, codes, facts
+        return coded._replace(floats=())
 
-    def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
-        """Note what coding found."""
+    def _note(self, start: int, facts: CodeFacts) -> None:
+        """Note what is known of the features from ``start`` on."""
         for array, name in zip(self._facts, FACTS, strict=True):
-            array[start:stop] = getattr(facts, name)
-        forced, kinds = self._given.forced[start:stop], self._facts[0][start:stop]
-        np.copyto(kinds, forced, where=forced != FREE)
-        kinds[self._given.is_text[start:stop]] = manifest.CATEGORICAL
+            some = getattr(facts, name)
+            array[start : start + len(some)] = some
 
     def sync(self) -> None:
         """Wait until the values are on disk."""
@@ -317,63 +447,51 @@ class ColumnsWriter:
         """End codes and categories, and write the facts; return what the manifest says of them."""
         self._codes.close()
         if self._categories is not None:
-            self._categories.texts.close()
+            self._categories.close()
         for name, floats in self._floats.items():
             self._store.small(f"{name}_crc32c", [floats.crcs])
-        found = write_facts(self._store, *self._facts)
+        for name, array in zip(FACTS, self._facts, strict=True):
+            self._store.small(name, [array])
+        kinds, n_missing, n_codes, _ = self._facts
+        if self._categories is not None:
+            firsts = np.zeros(len(kinds) + 1, np.int64)
+            np.cumsum(np.where(kinds == manifest.CATEGORICAL, n_codes, 0), out=firsts[1:])
+            self._store.small("categories_first", [firsts])
+        counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
         del self._facts  # the order is next
-        return found | {
+        return {
             "chunk_features": self.chunk_features,
             "order_key": self.order_key,
             "values_chunk": floats.chunk,
             "n_linked_rows": self.n_linked_rows,
+            "kind_counts": dict(zip(NAMES, counts, strict=True)),
+            "n_missing_cells": int(n_missing.sum(dtype=np.int64)),
+            "n_missing_features": int(np.count_nonzero(n_missing)),
         }
-
-
-Lines = Callable[[int, int], Bytes]
-"""Returns stored features, first to last, as lines of a ``.bed`` file of the rows that are kept."""
 
 
 class BedWriter(ColumnsWriter):
     """Counts genotypes, and writes all that is kept of them, the lines of a ``.bed`` file included.
 
-    Parameters
-    ----------
-    store, shape, kinds
-        As of the base.
-    lines : callable, optional
-        Reads them; they are made of the values where it is not given.
-    link : BedFile, optional
-        The file, in whose order features lie, where they are left there.
+    Lines of a file that the store is linked to stay where they are.
     """
 
-    def __init__(
-        self,
-        store: NewStore,
-        shape: Shape,
-        kinds: FeatureKinds,
-        lines: Lines | None,
-        link: BedFile | None,
-    ) -> None:
-        super().__init__(store, shape, StoreForm("uint8", "float32"), kinds)
-        self._link, self.chunk_features = link, shape.n_features
-        self._bed = link or BedFile(store.folder / bed.OWN, *astuple(shape))
+    def __init__(self, store: NewStore, features: CodedFeatures) -> None:
+        super().__init__(store, features)
+        (n_rows, n_features), self._link = astuple(features.shape), features.link
+        self.chunk_features = n_features
+        self._bed = self._link or BedFile(store.folder / bed.OWN, n_rows, n_features)
         self.n_linked_rows = self._bed.n_samples
-        self._rows = np.arange(shape.n_rows, dtype=np.int32)
-        self._lines = lines
-        if link is not None:
-            self.order_key, self._lines = 0, lambda start, stop: link.lines(np.arange(start, stop))
-            if kinds.kept.mask is not None:
-                self._rows = np.flatnonzero(kinds.kept.mask).astype(np.int32)
-        self._present = np.empty(shape.n_features, np.uint8)
+        self._rows = np.arange(n_rows, dtype=np.int32)
+        if features.linked_rows is not None:
+            self._rows, self.order_key = features.linked_rows, 0
+        self._present = np.empty(n_features, np.uint8)
 
-    def write(
-        self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
-    ) -> None:
+    def write(self, batch: int, n_threads: int, progress: ByteProgress | None) -> None:
         """Count all features, chunk by chunk of their values, and write their lines."""
-        counted = self._counted(columns, batch, progress)
+        counted = self._counted(batch, progress)
         if self._link is not None:
-            deque(counted, maxlen=0)  # the lines stay where they are
+            deque(counted, maxlen=0)
             return
         with self._bed.path.open("xb") as own:
             own.write(bed.HEAD)
@@ -381,17 +499,14 @@ class BedWriter(ColumnsWriter):
             own.flush()
             os.fsync(own.fileno())
 
-    def _counted(
-        self, columns: StoredColumns, batch: int, progress: ByteProgress | None
-    ) -> Iterator[Bytes]:
+    def _counted(self, batch: int, progress: ByteProgress | None) -> Iterator[Bytes]:
         """Yield the lines of features, counted, some at a time."""
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
-        n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
+        n_features, chunk = len(self._present), self._floats["values"].chunk[0]
         n_across = len(crcs) // ceil_div(n_features, chunk)
         most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
-        step = max(1, most // chunk) * chunk
+        step, read = max(1, most // chunk) * chunk, self._features.lines
         parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
-        read: Lines = self._lines or partial(self._packed, columns)
         # some chunks at a time; the next are read while some are worked on
         for start, stop, lines in read_ahead((*part, read(*part)) for part in parts):
             each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
@@ -406,20 +521,9 @@ class BedWriter(ColumnsWriter):
             kinds = np.where(n_codes > 1, kinds, manifest.CONSTANT)
             n_missing = len(self._rows) - counts.sum(axis=1)
             exact, none = np.ones(stop - start, np.bool_), np.zeros((stop - start, 0))
-            self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
+            self._note(start, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
-
-    def _packed(self, columns: StoredColumns, start: int, stop: int) -> Bytes:
-        """Return the lines of features whose values are read."""
-        values = self._given.kept.read(columns, start, stop)
-        lines = np.empty((len(values), self._bed.line_nbytes), np.uint8)
-        if (wrong := _native.pack_genotypes(values, lines.reshape(-1))) >= 0:
-            feature, row = divmod(wrong, values.shape[1])
-            where, text = self._given.cell(start + feature, row, float(values[feature, row]))
-            expected = "0, 1, 2 or a missing value, as --code-dtype 2bit says"
-            raise unfit(where, expected, text, "Leave it out: uint8 holds other values.")
-        return lines
 
     def sync(self) -> None:
         """Do nothing: there are no values beside the lines."""
@@ -453,45 +557,16 @@ def as_float32(values: NDArray[Any]) -> Floats32:
         return values.astype(np.float32)
 
 
-FACTS = ("kinds", "n_missing", "n_codes", "exact")
-"""What is known of each feature: arrays of the store."""
-
-
-def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
-    """Write :data:`FACTS`, and where the categories of each feature begin, if there are any.
-
-    Returns what the manifest says of them.
-    """
-    for name, array in zip(FACTS, facts, strict=True):
-        store.small(name, [array])
-    kinds, n_missing, n_codes, _ = facts
-    if (kinds == manifest.CATEGORICAL).any():
-        firsts = np.zeros(len(kinds) + 1, np.int64)
-        np.cumsum(np.where(kinds == manifest.CATEGORICAL, n_codes, 0), out=firsts[1:])
-        store.small("categories_first", [firsts])
-    counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
-    return {
-        "kind_counts": dict(zip(NAMES, counts, strict=True)),
-        "n_missing_cells": int(n_missing.sum(dtype=np.int64)),
-        "n_missing_features": int(np.count_nonzero(n_missing)),
-    }
-
-
 def write_store(
     folder: Path,
-    columns: StoredColumns,
+    features: CodedFeatures,
     target: Codes,
     facts: TableFacts,
     names: writing.TextBlocks,
     *,
-    kinds: FeatureKinds | None = None,
-    form: StoreForm | None = None,
     batch_features: int | None = None,
     n_threads: int = 2,
     progress: ByteProgress | None = None,
-    first_feature: int = 0,
-    link: BedFile | None = None,
-    lines: Lines | None = None,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 
@@ -499,18 +574,14 @@ def write_store(
     ----------
     folder : Path
         Where the store's files go (see :func:`srs_ooc.base.files.published_folder`).
-    columns : StoredColumns
-        The values, in the order of :func:`srs_ooc.ingestion.ingest_options.stored_positions`.
+    features : CodedFeatures
+        The features: :class:`CodedTable` codes those of a table.
     target : int32 or float64 (n_rows,)
         Class of each row; of a regression the number.
     facts : TableFacts
         What is known of the rows, and the origin of the table.
     names : TextBlocks
         Feature names in source order.
-    kinds : FeatureKinds, optional
-        Which features are texts, and which kinds are forced; all are numbers if not given.
-    form : StoreForm, optional
-        How to keep the table; uint8 codes and float64 values if not given.
     batch_features : int, optional
         Features to code at a time, a multiple of
         :func:`srs_ooc.ingestion.ingest_memory.smallest_batch`; about 64 MB of work if not given.
@@ -518,45 +589,27 @@ def write_store(
         Threads that code and compress.
     progress : ByteProgress, optional
         Told of the bytes of codes written.
-    first_feature : int
-        Place of the first feature in the table that this one is a piece of.
-    link : BedFile, optional
-        The file that ``columns`` are of, where the store is to be linked to it: features lie in its
-        order, and codes and values are left there.
-    lines : callable, optional
-        Reads lines of a ``.bed`` file where codes are packed; made of ``columns`` if not given.
 
     Raises
     ------
     InputError
-        If a value does not survive the round trip through a float32 ``values_dtype``, the texts
-        are not as many as the features and rows, or a feature is not of the kind that is forced.
+        If the texts are not as many as the features and rows; and what coding raises.
     """
-    form = form or StoreForm()
-    kinds = kinds or all_numbers(columns)
-    shape = Shape(kinds.kept.n_rows, columns.n_features)
+    shape, form = features.shape, features.form
     batch = batch_features or ingest_memory.fit_batch(shape, form, 96 * MB)[0]
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
-        if link is None and not form.is_packed:
-            work = ColumnsWriter(store, shape, form, kinds)
-        else:
-            work = BedWriter(store, shape, kinds, lines, link)
-        work.write(columns, batch, n_threads, progress)
+        is_bed = form.is_packed or features.link is not None
+        work = (BedWriter if is_bed else ColumnsWriter)(store, features)
+        work.write(batch, n_threads, progress)
         found = work.close()
         _native.return_large_blocks()
-        positions = np.arange(shape.n_features, dtype=np.uint32)
-        if link is None:  # else features lie as in the file
-            positions = stored_positions(shape.n_features, first_feature)
-        ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-        said = facts.feature_columns and facts.feature_cells
-        write_texts(store, shape, names, ids, positions, said)
+        write_texts(store, features, facts, names)
         is_regression = target.dtype.kind == "f"
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
             store.small(name, blocks_of(array))
-    of_rows = {name: it for name, it in vars(facts).items() if name in Manifest.__annotations__}
     made = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
@@ -567,7 +620,7 @@ def write_store(
         values_dtype=form.values_dtype,
         checksums={},
         lengths={},
-        **of_rows,
+        **{name: getattr(facts, name) for name in OF_ROWS},
         **found,
     )
     made = store.finish(made)
@@ -576,27 +629,23 @@ def write_store(
 
 
 def write_texts(
-    store: NewStore,
-    shape: Shape,
-    names: writing.TextBlocks,
-    row_ids: writing.TextBlocks,
-    positions: Uints32,
-    feature_cells: Iterable[Iterable[Any]] = (),
+    store: NewStore, features: CodedFeatures, facts: TableFacts, names: writing.TextBlocks
 ) -> None:
     """Write names, row ids, places, and the coordinates that follow from them.
-
-    ``feature_cells``: what the source says of each feature besides, if it says anything.
 
     Raises
     ------
     InputError
         If they are not as many as the features and rows.
     """
+    (n_rows, n_features), positions = astuple(features.shape), features.positions()
     store.small("positions", [positions])
-    texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
-    if feature_cells:
-        each = (((text_of(one) or "").replace(CELL_END, " ") for one in of) for of in feature_cells)
-        texts[manifest.FEATURE_COLUMNS] = (text_blocks(map(CELL_END.join, each)), shape.n_features)
+    ids = facts.row_ids or text_blocks(map(str, range(1, n_rows + 1)))
+    texts = {"names": (names, n_features), "row_ids": (ids, n_rows)}
+    if facts.feature_columns:
+        each = ([text_of(one) or "" for one in cells] for cells in facts.feature_cells)
+        joined_cells = (CELL_END.join(one.replace(CELL_END, " ") for one in some) for some in each)
+        texts[manifest.FEATURE_COLUMNS] = (text_blocks(joined_cells), n_features)
     for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:

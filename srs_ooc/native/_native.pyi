@@ -10,32 +10,72 @@ IMPORTANCE_BITS: int
 ENTROPY_BITS: int
 
 def isas() -> list[str]: ...
+
+class Block:
+    def __init__(
+        self,
+        codes: NDArray[np.uint8],
+        n_columns: int,
+        n_rows: int,
+        code_nbytes: int,
+        tiled: bool,
+        values: NDArray[np.float64],
+    ) -> None: ...
+
+class Response:
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        n_classes: int,
+        channels: NDArray[np.int32],
+        regression: bool,
+    ) -> None: ...
+    @property
+    def flush(self) -> int: ...
+
+class TrainingRows:
+    def __init__(
+        self,
+        response: Response,
+        order: NDArray[np.int32],
+        root_stats: NDArray[np.int64],
+        root_scale: float,
+        xlogx: NDArray[np.int64],
+    ) -> None: ...
+
+class TreeLimits:
+    def __init__(
+        self,
+        max_features: int,
+        max_depth: int,
+        min_samples_leaf: int,
+        min_decrease: int,
+        best: bool,
+        impurity: int,
+    ) -> None: ...
+
+class Trees:
+    @property
+    def root(self) -> NDArray[np.int32]: ...
+    @property
+    def feature(self) -> NDArray[np.int64]: ...
+    @property
+    def code(self) -> NDArray[np.int32]: ...
+    @property
+    def n_rows(self) -> NDArray[np.int64]: ...
+    @property
+    def how(self) -> NDArray[np.int32]: ...
+
 def grow(
-    codes: NDArray[np.uint8],
-    code_nbytes: int,
-    tiled: bool,
-    n_rows: int,
-    values: NDArray[np.float64],
-    n_values: int,
+    block: Block,
     features: NDArray[np.uint32],
     categorical: NDArray[np.uint8],
-    rows: NDArray[np.int32],
-    root_stats: NDArray[np.int64],
-    n_classes: int,
-    channels: NDArray[np.int32],
-    flush: int,
-    root_scale: float,
+    rows: TrainingRows,
+    limits: TreeLimits,
     tree_key: int,
-    max_features: int,
-    max_depth: int,
-    min_samples_leaf: int,
-    min_decrease: int,
-    best: bool,
-    impurity: int,
-    xlogx: NDArray[np.int64],
     importance: NDArray[np.int64],
     isa: str,
-    record_leaves: int,
+    records: bool,
     n_threads: int,
     first_tree: int = 0,
     n_trees: int = 1,
@@ -43,43 +83,30 @@ def grow(
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
     data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64], regression: bool
-) -> tuple[bytes, ...]: ...
+) -> Trees: ...
 def predict_block(
     data: NDArray[np.uint8],
     regression: bool,
-    codes: NDArray[np.uint8],
-    code_nbytes: int,
-    tiled: bool,
-    n_rows: int,
+    block: Block,
     features: NDArray[np.uint32],
     rows: NDArray[np.int32],
     shares: NDArray[np.float64],
 ) -> None: ...
 def add_shares(
-    root: NDArray[np.int32],
+    trees: Trees,
+    first_tree: int,
+    last_tree: int,
     slot: NDArray[np.int64],
     threshold: NDArray[np.float64],
-    code: NDArray[np.int32],
-    right: NDArray[np.int32],
-    n_rows: NDArray[np.int64],
-    how: NDArray[np.int32],
-    hashes: NDArray[np.uint32],
-    pair_class: NDArray[np.int32],
-    pair_count: NDArray[np.int64],
     code_nbytes: int,
     panel: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> None: ...
 def add_effects(
-    root: NDArray[np.int32],
+    trees: Trees,
+    first_tree: int,
+    last_tree: int,
     slot: NDArray[np.int64],
-    code: NDArray[np.int32],
-    right: NDArray[np.int32],
-    n_rows: NDArray[np.int64],
-    how: NDArray[np.int32],
-    hashes: NDArray[np.uint32],
-    pair_class: NDArray[np.int32],
-    pair_count: NDArray[np.int64],
     code_nbytes: int,
     codes: NDArray[np.uint8],
     altered: NDArray[np.uint8],
@@ -178,16 +205,7 @@ def advise_files(
     chunk_features: int,
     column_nbytes: int,
 ) -> int: ...
-def copy_shuffled(
-    block: NDArray[np.uint8],
-    n_columns: int,
-    n_rows: int,
-    code_nbytes: int,
-    tiled: bool,
-    source: int,
-    target: int,
-    key: int,
-) -> None: ...
+def copy_shuffled(block: Block, source: int, target: int, key: int) -> None: ...
 
 class HeaderReader:
     def __init__(self, marks: bytes) -> None: ...
@@ -311,67 +329,29 @@ def scan_pairs(
     n_threads: int = 1,
     isa: str = "",
 ) -> None: ...
+
+class RankTarget:
+    def __init__(
+        self,
+        rows: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        targets: NDArray[np.int32],
+        n_targets: int,
+        nominal: bool,
+        order: NDArray[np.int32],
+        scores: NDArray[np.int64],
+    ) -> None: ...
+
+class Covariates:
+    def __init__(
+        self, basis: NDArray[np.float64], products: NDArray[np.float64], shrink: float
+    ) -> None: ...
+
 def rank_tests(
     columns: NDArray[Any],
     n_codes: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    exactly: bool,
-    only: int,
-    log_p: NDArray[np.float64],
-) -> None: ...
-def risk_set_tests(
-    columns: NDArray[Any],
-    n_codes: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    times: NDArray[np.int32],
-    events: NDArray[np.bool_],
-    censored: NDArray[np.int32],
-    censoring: NDArray[np.int64],
-    bar: float,
-    log_p: NDArray[np.float64],
-) -> None: ...
-def level_tests(
-    columns: NDArray[Any],
-    n_codes: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    exactly: bool,
-    which: NDArray[np.int64],
-    rare: int,
-    most_levels: int,
-    target_levels: int,
-    log_p: NDArray[np.float64],
-) -> None: ...
-def adjusted_tests(
-    columns: NDArray[Any],
-    n_codes: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    basis: NDArray[np.float64],
-    products: NDArray[np.float64],
-    shrink: float,
+    target: RankTarget,
+    covariates: Covariates | None,
     exactly: bool,
     only: int,
     log_p: NDArray[np.float64],
@@ -380,40 +360,36 @@ def adjusted_tests(
 def adjusted_steps(
     columns: NDArray[Any],
     n_codes: int,
-    basis: NDArray[np.float64],
-    products: NDArray[np.float64],
+    covariates: Covariates,
     out: NDArray[np.uint8],
     isa: str = "",
 ) -> None: ...
 def step_tests(
     steps: NDArray[np.uint8],
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    shrink: float,
+    target: RankTarget,
+    covariates: Covariates,
     log_p: NDArray[np.float64],
 ) -> None: ...
-def adjusted_level_tests(
+def risk_set_tests(
     columns: NDArray[Any],
     n_codes: int,
-    rows: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    targets: NDArray[np.int32],
-    n_targets: int,
-    nominal: bool,
-    order: NDArray[np.int32],
-    scores: NDArray[np.int64],
-    basis: NDArray[np.float64],
-    products: NDArray[np.float64],
-    shrink: float,
+    target: RankTarget,
+    censoring: RankTarget,
+    times: NDArray[np.int32],
+    events: NDArray[np.bool_],
+    bar: float,
+    log_p: NDArray[np.float64],
+) -> None: ...
+def level_tests(
+    columns: NDArray[Any],
+    n_codes: int,
+    target: RankTarget,
+    covariates: Covariates | None,
     exactly: bool,
     which: NDArray[np.int64],
     rare: int,
     most_levels: int,
+    target_levels: int,
     log_p: NDArray[np.float64],
     isa: str = "",
 ) -> None: ...
@@ -422,9 +398,7 @@ MAX_PRESORTED_ROWS: int
 MAX_PRESORTED_CLASSES: int
 
 def judge_subsets(
-    codes: NDArray[Any],
-    code_nbytes: int,
-    n_rows: int,
+    block: Block,
     features: NDArray[np.uint32],
     places: NDArray[np.int32],
     bounds: NDArray[np.int64],
@@ -432,31 +406,18 @@ def judge_subsets(
     predicted: NDArray[np.uint16],
     predicted_bounds: NDArray[np.int64],
     tree_keys: NDArray[np.uint64],
-    labels: NDArray[np.int32],
-    targets: NDArray[np.int32],
-    n_classes: int,
-    max_depth: int,
-    min_samples_leaf: int,
+    response: Response,
+    limits: TreeLimits,
     isa: str,
     losses: NDArray[np.float64],
 ) -> int: ...
 def grow_sorted(
-    codes: NDArray[Any],
-    code_nbytes: int,
-    tiled: bool,
-    n_rows: int,
-    values: NDArray[np.float64],
-    n_values: int,
+    block: Block,
     features: NDArray[np.uint32],
-    fitted: NDArray[np.int32],
+    rows: TrainingRows,
     predicted: NDArray[np.int32],
-    labels: NDArray[np.int32],
-    targets: NDArray[np.int32],
-    n_classes: int,
-    root_scale: float,
+    limits: TreeLimits,
     tree_key: int,
-    max_depth: int,
-    min_samples_leaf: int,
     isa: str,
     importance: NDArray[np.int64],
     shares: NDArray[np.float64],

@@ -37,16 +37,20 @@ struct TreeRecord {
     int64_t n_pairs = 0;
 };
 
-// One tree grown on one block (grow/trees.cpp).
-struct GrowJob {
+// The first columns of a block.
+struct BlockJob {
     const void *codes;          // tiles: [tile][row][TILE]; columns: [column][row]
     int code_nbytes;            // 1 or 2
     bool tiled;
-    int64_t n_rows, n_columns;  // rows and columns of the block
-    const double *values;       // [columns, padded as codes are][n_values] of codes: thresholds are uniform
-                                // between them; null: between codes
+    int64_t n_rows, n_columns;
+    const double *values;       // [columns, padded as codes are][n_values] of codes: thresholds are uniform between
+                                // them, or midway if they are the best; null: between codes
     int64_t n_values;
     const uint32_t *features;   // [n_columns] feature of each column: names its random numbers
+};
+
+// One tree grown on one block (grow/trees.cpp).
+struct GrowJob : BlockJob {
     const uint8_t *categorical; // [n_columns] 1 where codes are categories; null: none are
     const int32_t *order;       // [n_columns] columns by ascending feature
     const int32_t *rows;        // [n_root_rows] rows to train on, grouped by class
@@ -76,12 +80,8 @@ struct GrowJob {
 constexpr int64_t MAX_PRESORTED_ROWS = 32768; // so that rows fit 16 bits, and every D of a split fits 53
 constexpr int64_t MAX_PRESORTED_CLASSES = 64;
 
-// What trees have in common that grow on few columns, each of which is sorted once (presorted/trees.cpp).
-struct PresortedJob {
-    const void *codes;        // columns: [column][row]; of a SortedJob also tiles: [tile][row][TILE]; no categories
-    int code_nbytes;          // 1 or 2
-    int64_t n_rows, n_columns; // of the block
-    const uint32_t *features; // [n_columns] names the random numbers of each column
+// What trees have in common that grow on few columns, each of which is sorted once (presorted/trees.cpp): no categories.
+struct PresortedJob : BlockJob {
     const int32_t *labels;    // [n_rows]; of a regression all 0
     const int32_t *targets;   // [n_rows], or null: classes
     int64_t n_classes;        // 1 for a regression
@@ -92,9 +92,6 @@ struct PresortedJob {
 
 // One tree, and what it says of other rows.
 struct SortedJob : PresortedJob {
-    bool tiled;
-    const double *values;     // [columns][n_values] of codes: thresholds midway between them; null: between codes
-    int64_t n_values;
     const int32_t *fitted;    // [n_fitted] rows, each as often as it is fitted on
     const int32_t *predicted; // [n_predicted] rows
     int64_t n_fitted, n_predicted;
@@ -104,7 +101,7 @@ struct SortedJob : PresortedJob {
     double *shares;           // result: [n_predicted][n_classes], zeroed: of each class, or the mean target
 };
 
-// The held-out loss of a tree on each of many small subsets of the columns.
+// The held-out loss of a tree on each of many small subsets of the columns, which are no tiles and have no values.
 struct SubsetJob : PresortedJob {
     const int32_t *places;     // columns of the subsets, one subset after another
     const int64_t *bounds;     // [n_subsets + 1] where each begins

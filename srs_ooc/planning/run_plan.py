@@ -10,23 +10,22 @@ from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.planning import speed
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
-from srs_ooc.runs.halves import half_of
-from srs_ooc.runs.run_memory import largest_subspace, shape_of
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request, settle
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_memory import largest_subspace
 from srs_ooc.samplers.srs import Srs
 from srs_ooc.store.store import Store
 
 # What is planned: a run on a table, on disk or only in numbers.
 
 
-def draft_asked(
+def plan_asked(
     store: Callable[[], Store] | None,
     request: Request,
     n_rows: int | None = None,
     n_features: int | None = None,
     n_classes: int | None = None,
-) -> RunDraft:
+) -> Plan:
     """Return the run that was asked for: on a store, or on a table of numbers alone.
 
     Parameters
@@ -50,7 +49,7 @@ def draft_asked(
             raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
         if store is None:
             raise UsageError("expected a store, or --n-rows and --n-features; found neither.")
-        return RunDraft.of(store(), request)
+        return Plan.of(store(), request)
     named = request.exclude_file or request.rows_file or request.validation_file
     if store is not None or named or request.exclude_missing or request.target:
         raise UsageError(
@@ -63,10 +62,10 @@ def draft_asked(
     n_classes = n_classes or 2
     if n_rows < n_classes:
         raise UsageError(f"--n-classes: expected at most {n_rows} (--n-rows), found {n_classes}.")
-    return RunDraft.of_numbers(request, n_rows, n_features, n_classes)
+    return Plan.of_numbers(request, n_rows, n_features, n_classes)
 
 
-def plan_values(draft: RunDraft) -> dict[str, Any]:
+def plan_values(plan: Plan) -> dict[str, Any]:
     """Return what is expected of a run, after about a second; nothing is written.
 
     Returns
@@ -81,28 +80,28 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
     BudgetError
         If the cap cannot hold the work.
     """
-    request, spec, shape = draft.request, draft.spec, draft.shape
-    memory, notes = speed.memory_plan(draft), draft.notes
-    expected = speed.speed_of(draft, memory)
+    request, spec, shape = plan.request, plan.spec, plan.shape
+    memory, notes = speed.memory_plan(plan), plan.notes
+    expected = speed.speed_of(plan, memory)
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
     half = shape.n_rows // 2  # of a regression the lower and the upper targets
-    groups = draft.class_counts or (half, shape.n_rows - half)
+    groups = plan.class_counts or (half, shape.n_rows - half)
     level = float(spec.fdr) if spec.concludes else USUAL_LEVEL
-    advice = advice_for(draft, is_mapped=memory.mapped, read_mb=read_mb)
+    advice = advice_for(plan, is_mapped=memory.mapped, read_mb=read_mb)
     iterations = int(advice[0]["value"])
     stages = {"iterations": iterations * expected.seconds} | expected.later
     if request.halves:
-        stages["halves"] = request.halves * plan_values(_half_of(draft))["total_seconds"]
+        stages["halves"] = request.halves * plan_values(_half_of(plan))["total_seconds"]
     return ({"notes": list(notes)} if notes else {}) | {
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
-        "class_counts": list(draft.class_counts),
-        "store": None if draft.store is None else str(draft.store.place),
+        "class_counts": list(plan.class_counts),
+        "store": None if plan.table is None else str(plan.store.place),
         "memory_mb": request.cap_mb,
         "leases": [{"purpose": it.purpose, "mb": it.n_bytes / MB} for it in memory.leases],
         "free_mb": memory.free_nbytes / MB,
         "subspace_size": spec.subspace_size,
-        "largest_subspace_size": largest_held(draft),
+        "largest_subspace_size": largest_held(plan),
         "n_workers": memory.n_workers,
         "mapped": memory.mapped,
         "disk_mb": shape.codes_nbytes / MB,
@@ -111,51 +110,49 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         "seconds_per_iteration": expected.seconds,
         "seconds_measured": expected.measured,
         "seconds_how": expected.how,
-        "draws": None if spec.method.splits_rows else speed.times_to_draw(draft),
+        "draws": None if spec.method.splits_rows else speed.times_to_draw(plan),
         "alpha": spec.alpha,
-        "degrees": degree_times(draft),
+        "degrees": degree_times(plan),
         "power": power_of(groups, shape.n_candidates, level),
         "advice": advice,
         "iterations": iterations,
         "stage_seconds": stages,
         "total_seconds": sum(stages.values()),
-        "alternatives": alternatives(draft),
+        "alternatives": alternatives(plan),
     }
 
 
-def _half_of(draft: RunDraft) -> RunDraft:
+def _half_of(plan: Plan) -> Plan:
     """Return the run on the first half of the rows; of numbers alone on half as many."""
-    request, n_rows = replace(draft.request, halves=None), draft.shape.n_rows
-    if draft.store is None:
-        return replace(draft, request=request, shape=replace(draft.shape, n_rows=n_rows // 2))
-    spec, inputs = half_of(draft.spec, draft.store, draft.inputs, 0)
-    shape = shape_of(draft.store.manifest, inputs, spec.values())
-    return replace(draft, request=request, spec=spec, inputs=inputs, shape=shape)
+    if plan.table is not None:
+        return plan.half(0)
+    shape = replace(plan.shape, n_rows=plan.shape.n_rows // 2)
+    return replace(plan.asked(halves=None), shape=shape)
 
 
-def largest_held(draft: RunDraft) -> int | None:
+def largest_held(plan: Plan) -> int | None:
     """Return the largest q with which the run is accepted; None where each would be tried."""
-    if not draft.spec.model.is_tree:
+    if not plan.spec.model.is_tree:
         return None
-    room = draft.request.cap_mb * MB - draft.beside_nbytes
-    return largest_subspace(draft.spec, draft.shape, room, saves=draft.saves)
+    room = plan.request.cap_nbytes - plan.beside_nbytes
+    return largest_subspace(plan.spec, plan.shape, room, saves=plan.saves)
 
 
-def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
+def alternatives(plan: Plan) -> list[dict[str, Any]]:
     """Return what the largest q, and twice the memory, would change in the run as planned."""
-    if not draft.spec.model.is_tree:
+    if not plan.spec.model.is_tree:
         return []  # each would have to be tried
-    options, cap_mb, found = draft.request.options, draft.request.cap_mb, []
-    largest = options.also(subspace_size="max", max_features=None)
+    cap_mb, found = plan.request.cap_mb, []
+    largest = plan.request.also(subspace_size="max", max_features=None)
     for what, memory_mb, asked in (
-        ("as planned", cap_mb, options),
+        ("as planned", cap_mb, plan.request),
         ("with --q max", cap_mb, largest),
-        ("twice the memory", 2 * cap_mb, options),
+        ("twice the memory", 2 * cap_mb, plan.request),
         ("twice the memory, --q max", 2 * cap_mb, largest),
     ):
-        sizes = draft.shape, draft.spec.store, memory_mb * MB
-        spec = settle(asked, *sizes, saves_trees=draft.saves)
-        other = replace(draft, spec=spec, request=replace(draft.request, memory_mb=memory_mb))
+        request = replace(asked, memory_mb=memory_mb)
+        other = Plan.of_shape(request, plan.shape, plan.spec.store)
+        other = replace(other, table=plan.table, inputs=plan.inputs)
         try:
             memory = speed.memory_plan(other)
         except BudgetError:
@@ -164,7 +161,7 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
             {
                 "what": what,
                 "memory_mb": memory_mb,
-                "subspace_size": spec.subspace_size,
+                "subspace_size": other.spec.subspace_size,
                 "n_workers": memory.n_workers,
                 "mapped": memory.mapped,
                 "iterations": speed.recommended_iterations(other)[0],
@@ -179,7 +176,7 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
 DEFAULT_ALPHA = str(Srs.options()["alpha"].default)
 
 
-def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict[str, str]]:
+def advice_for(plan: Plan, *, is_mapped: bool, read_mb: float) -> list[dict[str, str]]:
     """Return the recommendations: ``name`` of the option, ``value``, ``planned`` and ``reason``."""
 
     def advise(name: str, value: object, planned: object, reason: str) -> None:
@@ -187,14 +184,14 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
         advice.append(said)
 
     advice: list[dict[str, str]] = []
-    spec = draft.spec
-    n_iterations, why = speed.recommended_iterations(draft)
+    spec = plan.spec
+    n_iterations, why = speed.recommended_iterations(plan)
     advise("iterations", n_iterations, n_iterations, why)
     if not spec.model.is_tree or spec.method.splits_rows:
         return advice  # the rest was measured with trees, of methods that are told q
     own = spec.method.options()
     if "alpha" in own:
-        advise("alpha", *_alpha(draft))
+        advise("alpha", *_alpha(plan))
     advise(
         "max_features",
         spec.subspace_size,
@@ -210,25 +207,25 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
         "page in, shows each feature beside others",
     )
     if "draw_block" in own:
-        advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
+        advise("draw_block", *_draw_block(plan, is_mapped=is_mapped))
     if "tests" in spec.method.judges:
         reason = "its verdict bounds the share of false features among the selected"
         advise("judge", "tests", spec.run.judge, reason)
     return advice
 
 
-def _draw_block(draft: RunDraft, *, is_mapped: bool) -> tuple[int, int, str]:
-    spec, shape = draft.spec, draft.shape
+def _draw_block(plan: Plan, *, is_mapped: bool) -> tuple[int, int, str]:
+    spec, shape = plan.spec, plan.shape
     if is_mapped:
         return 1, spec.draw_block, "the store stays in memory: reading costs little"
-    if draft.is_remote and shape.codes_nbytes <= draft.request.cap_mb * MB:
+    if plan.is_remote and shape.codes_nbytes <= plan.request.cap_nbytes:
         return 1, spec.draw_block, "the store is soon kept on this disk whole"
     size = shape.draw_block(spec.subspace_size)
     if size == 1:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return 1, spec.draw_block, reason
-    where = "a server, at assumed rates," if draft.is_remote else "a cold disk"
-    single, blocks = (1000 * speed.cold_seconds(draft, g) for g in (1, size))
+    where = "a server, at assumed rates," if plan.is_remote else "a cold disk"
+    single, blocks = (1000 * speed.cold_seconds(plan, g) for g in (1, size))
     return (
         size,
         spec.draw_block,
@@ -238,8 +235,8 @@ def _draw_block(draft: RunDraft, *, is_mapped: bool) -> tuple[int, int, str]:
     )
 
 
-def _alpha(draft: RunDraft) -> tuple[str, str, str]:
-    spec, p = draft.spec, draft.shape.n_candidates
+def _alpha(plan: Plan) -> tuple[str, str, str]:
+    spec, p = plan.spec, plan.shape.n_candidates
     if spec.subspace_size == p:
         return "0", spec.alpha, "every feature is in every subspace; there is nothing to hold"
     rs, srs = (
@@ -308,7 +305,7 @@ def power_of(class_counts: tuple[int, ...], n_features: int, level: float) -> di
 MAX_DEGREE = 3
 
 
-def degree_times(draft: RunDraft) -> list[dict[str, Any]]:
+def degree_times(plan: Plan) -> list[dict[str, Any]]:
     """Return mean iterations until the features of degree 0 up to ``degree`` of a chain are found.
 
     Returns
@@ -319,9 +316,9 @@ def degree_times(draft: RunDraft) -> list[dict[str, Any]]:
         on average, in a node below ``degree`` even splits, where the feature has to show. Empty for
         a method that has no theory of it.
     """
-    if draft.spec.method.splits_rows:
+    if plan.spec.method.splits_rows:
         return []
-    p, q = draft.shape.n_candidates, draft.spec.subspace_size
+    p, q = plan.shape.n_candidates, plan.spec.subspace_size
 
     def time(degree: int, alpha: str) -> float | None:
         return finite(expected_time(Setting("chain", p, q, degree + 1, alpha)))
@@ -329,9 +326,9 @@ def degree_times(draft: RunDraft) -> list[dict[str, Any]]:
     return [
         {
             "degree": degree,
-            "rows_there": draft.shape.n_rows / 2**degree,
+            "rows_there": plan.shape.n_rows / 2**degree,
             "rs": time(degree, "0"),
-            "srs": time(degree, draft.spec.alpha),
+            "srs": time(degree, plan.spec.alpha),
         }
         for degree in range(min(MAX_DEGREE + 1, p))
     ]

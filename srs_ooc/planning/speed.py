@@ -21,15 +21,15 @@ import numpy as np
 from srs_ooc.base.arrays import Floats32
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
-from srs_ooc.base.text import MB, ceil_div, describe_seconds
+from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.native.numerics import exp, log, log1p
 from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, target_of
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import closed, survivors_of
-from srs_ooc.runs.session import RunDraft
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 
@@ -134,31 +134,31 @@ DRAWS = 30
 """Draws in each lane after which a screen keeps nearly all relevant features in its best 1,000."""
 
 
-def times_to_draw(draft: RunDraft) -> dict[str, float | None]:
+def times_to_draw(plan: Plan) -> dict[str, float | None]:
     """Return the iterations until every feature can have passed the probe, with R always full.
 
     The probe judge asks for more than L draws.
     """
-    spec = draft.spec
+    spec = plan.spec
     held = floor_share(spec.alpha, spec.subspace_size)
-    return draw_times(draft.shape.n_candidates, spec.subspace_size, held, spec.min_draws + 1)
+    return draw_times(plan.shape.n_candidates, spec.subspace_size, held, spec.min_draws + 1)
 
 
-def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
+def recommended_iterations(plan: Plan) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
-    spec = draft.spec
-    own_end = spec.sampler.most_iterations(draft.shape.n_candidates, spec.subspace_size)
+    spec = plan.spec
+    own_end = spec.sampler.most_iterations(plan.shape.n_candidates, spec.subspace_size)
     if own_end is not None:
         return own_end
     if spec.concludes:
         with_leaders = spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size)
         n_lanes, beside = (2, ", with and without the leading ones") if with_leaders else (1, "")
-        count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
+        count = n_lanes * ceil(DRAWS * plan.shape.n_candidates / spec.subspace_size)
         drawn = f"every feature is drawn about {DRAWS} times{beside}"
         if spec.method.draws_by_scores:
             drawn = f"a feature of mean weight is drawn about {DRAWS} times"
         return max(count, MIN_ITERATIONS), f"{drawn}; the last stage follows"
-    times = times_to_draw(draft)
+    times = times_to_draw(plan)
     n_draws, every = times["n_draws"], times["every"]
     wanted = f"every feature is drawn {n_draws} times with probability {times['level']:g}"
     held = floor_share(spec.alpha, spec.subspace_size)
@@ -170,7 +170,7 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
             f"{wanted} after {every:,}; below {MIN_ITERATIONS:,} the means that "
             "rank features are over too few draws"
         )
-    chance = draw_chance(draft.shape.n_candidates, spec.subspace_size, held)
+    chance = draw_chance(plan.shape.n_candidates, spec.subspace_size, held)
     short = exp(log_chance_below(MAX_ITERATIONS, chance, spec.min_draws + 1))
     return MAX_ITERATIONS, (
         f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
@@ -182,12 +182,12 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
 # Where the memory under a cap goes, and the seconds of an iteration.
 
 
-def sizes_of(draft: RunDraft) -> tuple[int, int]:
+def sizes_of(plan: Plan) -> tuple[int, int]:
     """Return the features that may be drawn, and q."""
-    return draft.shape.n_candidates, draft.spec.subspace_size
+    return plan.shape.n_candidates, plan.spec.subspace_size
 
 
-def memory_plan(draft: RunDraft) -> RunBudget:
+def memory_plan(plan: Plan) -> RunBudget:
     """Return the budget of a run, as the run itself makes it; a mapped store has a lease.
 
     Raises
@@ -196,12 +196,12 @@ def memory_plan(draft: RunDraft) -> RunBudget:
         If the cap cannot hold the work.
     """
     # As published: the process that plans is not the one that runs.
-    asked = draft.request.cap_mb * MB, draft.request.threads, PROCESS_NBYTES
-    spec, shape, beside = draft.spec, draft.shape, draft.beside_nbytes
-    budget = RunBudget.of_run(spec, shape, *asked, saves=draft.saves, beside_nbytes=beside)
-    budget.mapped = budget.mapped and not draft.is_remote
+    asked = plan.request.cap_nbytes, plan.request.threads, PROCESS_NBYTES
+    spec, shape, beside = plan.spec, plan.shape, plan.beside_nbytes
+    budget = RunBudget.of_run(spec, shape, *asked, saves=plan.saves, beside_nbytes=beside)
+    budget.mapped = budget.mapped and not plan.is_remote
     if budget.mapped:
-        budget.grant("the store, mapped", draft.shape.codes_nbytes)
+        budget.grant("the store, mapped", plan.shape.codes_nbytes)
     return budget
 
 
@@ -259,32 +259,32 @@ class Speed:
     later: dict[str, float] = field(default_factory=dict)
 
 
-def cold_seconds(draft: RunDraft, draw_block: int) -> float:
+def cold_seconds(plan: Plan, draw_block: int) -> float:
     """Return the seconds of an iteration's reads from a cold disk, or a server, as published.
 
     A request to a server brings a block of neighbouring columns
     (:mod:`srs_ooc.store.remote_cache`), whether all of them are wanted or not.
     """
-    q, column_nbytes = draft.spec.subspace_size, draft.shape.column_nbytes
+    q, column_nbytes = plan.spec.subspace_size, plan.shape.column_nbytes
     n_reads = ceil_div(q, draw_block)
-    if not draft.is_remote:
+    if not plan.is_remote:
         return n_reads / COLD_READS_PER_SECOND + q * column_nbytes / COLD_NBYTES_PER_SECOND
     nbytes = n_reads * max(draw_block * column_nbytes, LONG_READ_NBYTES)
     return max(n_reads / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
-def measured_speed(draft: RunDraft) -> Speed:
+def measured_speed(plan: Plan) -> Speed:
     """Return the seconds of real iterations of this very run, in memory, with no ledger.
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
     What follows to a verdict is timed on few trees and features, in a second or two.
     """
-    with draft.resources() as resources:
+    with Resources.of(plan) as resources:
         seconds, n_timed, later = _time(resources)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     if later:
-        with draft.resources(grows=False) as resources:
+        with Resources.of(plan, grows=False) as resources:
             later["tests"] = _tests_seconds(resources)
     how = f"{n_timed} real iterations of this run on the store"
     return Speed(seconds / n_timed, True, how, later)
@@ -317,7 +317,7 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
     started = time.monotonic()
     survivors = survivors_of(engine, resources, until, lambda _: True)
     assert survivors is not None
-    closed(resources, None, survivors, until, lambda _: True, n_each=n_each)
+    closed(resources, None, survivors, until, n_each=n_each)
     return seconds, n_timed, {"closing": (time.monotonic() - started) * TREES / n_each}
 
 
@@ -371,11 +371,11 @@ def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
         n, n_before, before = 2 * n, n, seconds
 
 
-def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
+def seconds_of_trees(plan: Plan, n_columns: int) -> float:
     """Return the seconds of growing the trees of an iteration, as published."""
-    spec, shape, method = draft.spec, draft.shape, draft.spec.sampler
+    spec, shape, method = plan.spec, plan.shape, plan.spec.sampler
     n_rows = spec.learner.n_grown(shape.n_rows)
-    sizes, levels = sizes_of(draft), math.log2(max(2, n_rows))
+    sizes, levels = sizes_of(plan), math.log2(max(2, n_rows))
     if spec.method.judges_candidates:
         n_cells = n_rows * method.most_columns(spec.subspace_size) / 2
         return BEST_SECONDS * n_cells * levels * method.work_each(*sizes)[0]
@@ -391,43 +391,43 @@ def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
     return each * n_cells * levels * spec.learner.trees_per_subspace
 
 
-def estimated_speed(draft: RunDraft, memory: RunBudget) -> Speed:
+def estimated_speed(plan: Plan, memory: RunBudget) -> Speed:
     """Return an estimate by published rates of growing, paging and bookkeeping.
 
     Parameters
     ----------
-    draft : RunDraft
+    plan : Plan
         The run; its store is not touched.
     memory : RunBudget
         Its workers, which share the work, and whether its store is mapped.
     """
-    shape, spec = draft.shape, draft.spec
+    shape, spec = plan.shape, plan.spec
     if not spec.model.is_tree:
-        return _tried_speed(draft, memory)
+        return _tried_speed(plan, memory)
     mean = spec.sampler.mean_columns(shape.n_candidates)
     n_columns = spec.n_columns if mean is None else min(spec.n_columns, mean)
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * ceil_div(spec.subspace_size, spec.draw_block)
     bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
-    work = seconds_of_trees(draft, n_columns) + paging + bookkeeping
+    work = seconds_of_trees(plan, n_columns) + paging + bookkeeping
     how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"
     if spec.method.judges_candidates:
-        n_models = spec.sampler.work_each(*sizes_of(draft))[0]
+        n_models = spec.sampler.work_each(*sizes_of(plan))[0]
         how = f"{n_models:,.0f} trees an iteration, the most there can be; {how}"
     return Speed(max(bookkeeping, work / memory.n_workers), False, how)
 
 
-def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
+def _tried_speed(plan: Plan, memory: RunBudget) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
-    spec = draft.spec
-    seconds, how = trial_of(spec, draft.shape).seconds, "made-up subspace"
+    spec = plan.spec
+    seconds, how = trial_of(spec, plan.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    n_models, n_criteria = spec.sampler.work_each(*sizes_of(draft))
+    n_models, n_criteria = spec.sampler.work_each(*sizes_of(plan))
     if n_criteria:
         seconds *= n_models
-        seconds += n_criteria * trial_of(spec, draft.shape).criterion_seconds
+        seconds += n_criteria * trial_of(spec, plan.shape).criterion_seconds
         how += f", and {n_criteria:,.0f} subspaces an iteration by its criterion"
     elif spec.method.judges_candidates:
         seconds *= n_models
@@ -439,32 +439,32 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
 # The two parts of a run whose method learns behind a screen, and their speed together.
 
 
-def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
+def parts_of(plan: Plan) -> tuple[int, Plan, Plan] | None:
     """Return the parts of a run; None where there is no screen.
 
     Returns
     -------
     n_trees : int
         Iterations of the screen.
-    screen : RunDraft
+    screen : Plan
         A run like it: Random Subspace.
-    rest : RunDraft
+    rest : Plan
         The method on as many features as it learns on, without a screen.
     """
-    spec, shape = draft.spec, draft.shape
-    screen = spec.sampler.behind_screen(*sizes_of(draft))
+    spec, shape = plan.spec, plan.shape
+    screen = spec.sampler.behind_screen(*sizes_of(plan))
     if screen is None:
         return None
     n_trees, size, count, behind = screen
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
-    def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> RunDraft:
+    def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> Plan:
         most = subspace_size if looks_at_all else min(spec.learner.max_features, subspace_size)
         learner = replace(spec.learner, max_features=most)
         run = replace(spec.run, subspace_size=subspace_size, method=method)
         own = replace(spec, run=run, learner=learner, sampler=sampler)
         sizes = replace(shape, n_candidates=n_features, n_features=n_features)
-        return replace(draft, spec=own, shape=sizes)
+        return replace(plan, spec=own, shape=sizes)
 
     return (
         n_trees,
@@ -473,21 +473,21 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     )
 
 
-def speed_of(draft: RunDraft, memory: RunBudget, *, measures: bool = True) -> Speed:
+def speed_of(plan: Plan, memory: RunBudget, *, measures: bool = True) -> Speed:
     """Return the seconds of an iteration, as a mean of all where a run has two parts.
 
     Measured on the store where there is one, ``measures`` says so and the run has one part.
     """
-    parts, estimated = parts_of(draft), partial(estimated_speed, memory=memory)
+    parts, estimated = parts_of(plan), partial(estimated_speed, memory=memory)
     # Iterations of models that judge candidates take longer than a plan may.
-    is_short = draft.spec.model.is_tree or not draft.spec.method.judges_candidates
-    measures = measures and draft.store is not None and is_short
+    is_short = plan.spec.model.is_tree or not plan.spec.method.judges_candidates
+    measures = measures and plan.table is not None and is_short
     if parts is None:
-        return measured_speed(draft) if measures else estimated(draft)
+        return measured_speed(plan) if measures else estimated(plan)
     n_trees, screen, behind = parts
-    first = measured_speed(draft) if measures else estimated(screen)
+    first = measured_speed(plan) if measures else estimated(screen)
     rest = estimated(behind)
-    spec, n_candidates = draft.spec, draft.shape.n_candidates
+    spec, n_candidates = plan.spec, plan.shape.n_candidates
     ends = spec.sampler.most_iterations(n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
     share = n_trees / ends[0]
@@ -502,11 +502,11 @@ def speed_of(draft: RunDraft, memory: RunBudget, *, measures: bool = True) -> Sp
 # What is expected of a run as it is made: T, and an estimate of its speed.
 
 
-def planned_run(draft: RunDraft) -> dict[str, Any]:
+def planned_run(plan: Plan) -> dict[str, Any]:
     """Return what is expected of a run about to be made: T as advised, why, and its speed.
 
     The speed is an estimate: measuring would fill the run's memory once before it starts.
     """
-    iterations, reason = recommended_iterations(draft)
-    speed = speed_of(draft, memory_plan(draft), measures=False)
+    iterations, reason = recommended_iterations(plan)
+    speed = speed_of(plan, memory_plan(plan), measures=False)
     return {"iterations": iterations, "seconds_per_iteration": speed.seconds, "reason": reason}

@@ -13,7 +13,7 @@ from srs_ooc.base.errors import RunError, unfit
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.ensemble import compaction
-from srs_ooc.ensemble.compaction import MOST_HELD_OUT, FoldContext, forest_says, held_out_nbytes
+from srs_ooc.ensemble.compaction import MOST_HELD_OUT, forest_says, held_out_nbytes
 from srs_ooc.ensemble.panels import translate, translation
 from srs_ooc.evidence import effects, rank_tests
 from srs_ooc.evidence.conditional_tests import Looked, halves
@@ -26,7 +26,7 @@ from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
 from srs_ooc.results.report import Report
 from srs_ooc.runs.feature_tests import NOBODY, columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import categorical_features
+from srs_ooc.runs.resources import Resources, categorical_features
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.store import Store
@@ -197,7 +197,9 @@ class PanelScore:
     n_rows: int
 
 
-def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelScore]:
+def panel_scores(
+    report: Report, other: Store, memory_mb: int, threads: int | None = None
+) -> list[PanelScore]:
     """Return what a forest on the selected features, grown on the run's rows, says of others.
 
     It is the forest that ``compact`` scores sets with, on the best of the features that both stores
@@ -212,8 +214,9 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     BudgetError
         If the cap cannot hold the forest.
     """
-    spec, inputs, store = report.spec, report.inputs, report.store
-    chosen = report.selected[: compaction.room_for(spec, inputs, store.manifest)].tolist()
+    spec, store = report.spec, report.store
+    plan = report.plan.asked(memory_mb=memory_mb, threads=threads)
+    chosen = report.selected[: compaction.room_for(plan)].tolist()
     names = {feature: report.reading.name(feature) for feature in chosen}
     places = _places_of(other, names.values())
     features = np.array(sorted(f for f in chosen if names[f] in places), np.uint32)
@@ -223,7 +226,7 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     at = [places[names[f]] for f in features.tolist()]
     extra = 16 * len(features) * len(rows) + 16 * other.n_rows
     extra += held_out_nbytes(len(rows), len(features), store.manifest)
-    with compaction.small_parts(spec, inputs, site, extra, saves=True) as parts:
+    with Resources.of(compaction.small(plan, saves=True), beside_nbytes=extra) as parts:
         panel = _recoded(store, features, other, at, rows)
         key = key_of(spec.run.seed, Purpose.COMPACT)
         said = forest_says(parts, parts.trees.rows, features, panel, key)

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, repeat
 from pathlib import Path
 from shlex import quote
@@ -27,7 +27,7 @@ from srs_ooc.ingestion.formats import Names
 from srs_ooc.ingestion.formats.genotypes import VARIANT, is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
-from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases, shape_of
+from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases
 from srs_ooc.native import _native
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
@@ -35,7 +35,6 @@ from srs_ooc.runs.run import Run
 from srs_ooc.store.bed import HEAD
 from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
-from srs_ooc.store.writing import NewStore
 
 COLUMN_NBYTES, KNOWN_NBYTES = 400, 120
 """Memory of an exported column: its name, its place, what is kept of it until all is written; of a
@@ -108,12 +107,10 @@ def _export_store(store: Store, positions: Ints, out: Path, room_nbytes: int) ->
     if is_plink(store.manifest.source):
         source["plink"] = True
     names = text_blocks(store.names[i] for i in positions.tolist())
-    with published_folder(out) as folder, store.unchanged(), NewStore(folder) as new:
+    with published_folder(out) as folder, store.unchanged():
         merging = Merging([store], places_of(store, positions))
-        form = StoreForm(merging.whole.code_dtype, merging.whole.values_dtype)
-        shape = Shape(store.n_rows, len(positions))
-        check_disk(folder, *disk_of(shape, form, by_rows=False))
-        merging.write(new, names, source, room_nbytes, lambda *_: None)
+        check_disk(folder, *disk_of(merging.shape, merging.form, by_rows=False))
+        merging.write(folder, names, room_nbytes, lambda *_: None, source=source)
 
 
 # The formats of exported columns; every one goes through memory in blocks of rows.
@@ -439,8 +436,9 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     chunk, columns = 3 * store.values().chunk_nbytes, COLUMN_NBYTES * n_columns
     if is_store_name(out):
         per_place = 24 if store.manifest.kind_counts["categorical"] else 1
+        form = StoreForm(store.manifest.code_dtype, store.manifest.values_dtype)
         return [
-            *merging_leases(*shape_of(replace(store.manifest, n_features=n_columns))),
+            *merging_leases(Shape(store.n_rows, n_columns), form),
             Lease("a chunk of values", chunk),
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),

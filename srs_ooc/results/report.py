@@ -26,6 +26,7 @@ from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.store.store import Store
@@ -93,9 +94,14 @@ class Report:
         return self.ledger.run.absolute().name
 
     @cached_property
+    def plan(self) -> Plan:
+        """The run as it is."""
+        return Plan.of_run(self.ledger, self.store)
+
+    @property
     def task(self) -> Task:
         """The rows trained on and what each says."""
-        return Task.of_run(self.spec, self.store, self.inputs)
+        return self.plan.task
 
     @cached_property
     def selected(self) -> Integers:

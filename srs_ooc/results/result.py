@@ -21,8 +21,8 @@ from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.ledger import COMMITS
+from srs_ooc.runs.python_arguments import NamesOrFile, asked_in_python
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store, store_of
 from srs_ooc.store.store import Store
 
@@ -236,14 +236,12 @@ class Result:
         RunError, InputError, StoreError, BudgetError
             As of :meth:`assess`; if the cap cannot hold the forest.
         """
-        from srs_ooc.ensemble.compaction import FoldContext
         from srs_ooc.results.assessment import PanelScore, check_target, panel_scores
 
         with python_spelling(), growth_counted(), self._report(draws=False) as report:
             checked(kind=kind)
             check_target(report.store, store := store_of(other))
-            site = FoldContext(report.store, memory_mb, 1, lambda step: True)
-            return frame_of(kind, PanelScore, panel_scores(report, store, site))
+            return frame_of(kind, PanelScore, panel_scores(report, store, memory_mb, 1))
 
     @property
     def cautions(self) -> list[str]:

@@ -12,7 +12,7 @@ from srs_ooc.base.files import release_lock
 from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
-from srs_ooc.runs.halves import halves_asked, halves_of
+from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
 from srs_ooc.runs.screening import is_done, is_growth
@@ -92,7 +92,7 @@ def status_of(ledger: Run) -> Status:
     planned = ledger.meta("planned") or {}
     verdict = Verdict.of(ledger)
     facts = {} if verdict is None else verdict.facts
-    asked_of_halves, found = halves_asked(ledger), halves_of(ledger)
+    asked_of_halves, found = ledger.n_halves, halves_of(ledger)
     n_each, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
     n_left = asked_of_halves and asked_of_halves - len(n_each)
     counts = {"asked": asked_of_halves, "done": len(n_each), "n_selected": n_each}

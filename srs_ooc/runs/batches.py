@@ -23,10 +23,12 @@ from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
 from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Line, PartWatch, Work
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
-from srs_ooc.runs.run_memory import shape_of, worker_budget
+from srs_ooc.runs.run_memory import worker_budget
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.training import training_response
 from srs_ooc.samplers.elimination import TREES
 
 TASK_SECONDS = 0.2
@@ -90,10 +92,9 @@ class GrowJob(Job):
         """Prepare for it in a worker: the store, opened once, blocks and a learner."""
         spec, store = RunSpec.from_json(self.identity), self.store.open()
         with store.unchanged():
-            inputs = Inputs(rows=self.rows)
-            task = Task.of_run(spec, store, inputs)
-            task = replace(task, target=self.target, weights=self.weights)
-            shape = shape_of(store.manifest, inputs, spec.values())
+            plan = Plan.of_spec(spec, store, Inputs(rows=self.rows), Request())
+            task = replace(plan.task, target=self.target, weights=self.weights)
+            shape = plan.shape
             room = self.store.memory_mb, n_threads, store.reading_nbytes
             budget = worker_budget(spec, shape, *room, saves=self.records)
             response = training_response(task)

@@ -123,7 +123,7 @@ class DaskLine:
         self._n_threads, self._counted = 0, -COUNTED_SECONDS
         self.told: dict[int, int] = {}
         self._job: Any = job
-        parts = vars(job) | vars(getattr(job, "inputs", job))
+        parts = vars(job) | (job.inputs.arrays if hasattr(job, "inputs") else {})
         arrays = [part for part in parts.values() if isinstance(part, np.ndarray)]
         if sum(array.nbytes for array in arrays) > LARGE_JOB_NBYTES:
             self._job = client.submit(same, job, key=f"srs_ooc_job-{self._unique}", pure=False)

@@ -5,47 +5,32 @@ classes and whole groups are shared out evenly. Each half has a seed of its own,
 the search counts too. No answer of the run depends on them.
 """
 
-import logging
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
-from threading import Semaphore
 from typing import Any
 
 import numpy as np
 
 from srs_ooc.base.arrays import Ints, Uints32
-from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
-from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.base.records import Step, Watch
-from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.text import MB
-from srs_ooc.evidence.exchangeability import deal_folds
-from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
+from srs_ooc.runs.jobs import WorkerStore
+from srs_ooc.runs.ledger import HALVES_FOLDER
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import run_leases, shape_of
-from srs_ooc.runs.screening import is_done, search
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
-from srs_ooc.store.store import Store
+from srs_ooc.runs.whole_runs import (
+    WholeRunJob,
+    fits_workers,
+    from_workers,
+    named,
+    remove_part,
+    select_within,
+)
 
-HALVES = "halves"
-"""Record of the ledger that says how many halves were asked for last; no part of the identity."""
 FIRST = 20
 """Features at the head of the ranking of each half that are compared."""
-FEWEST = 2
-"""Rows of each class that a half has at least."""
-DEALING_NBYTES = 180
-"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of. What
-a half takes after that is less than the run."""
 
 Half = dict[str, Any]
 """What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
@@ -102,17 +87,12 @@ class HalvesRecord:
         )
 
 
-def halves_asked(ledger: Run) -> int:
-    """Return how many halves were asked for; 0 if none."""
-    return int(ledger.meta(HALVES)) if ledger.has_meta(HALVES) else 0
-
-
 def halves_of(ledger: Run) -> HalvesRecord | None:
     """Return what halves of the rows select, of as many iterations as the run has.
 
     None if no half is done. ``ledger`` is open for reading; the store is not needed.
     """
-    n_asked = halves_asked(ledger)
+    n_asked = ledger.n_halves
     halves = halves_done(ledger, n_asked)
     if not halves:
         return None
@@ -139,241 +119,7 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
     return {i: half for i, half in kept.items() if half is not None and half["n_iterations"] == now}
 
 
-# Whole runs done by workers, each at one of them: their memory, and how far all of them are.
-
-ALL_AHEAD = 1 << 30
-"""Runs are begun however long one of them takes: little is kept of those that are done."""
-
-
-def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
-    return PROCESS_NBYTES + given + total_nbytes(leases)
-
-
-def whole_runs(
-    memory_mb: int,
-    needed: int,
-    n_threads: int,
-    n_iterations: int,
-    one: Callable[[int, Any, int, Watch], Any],
-) -> Work:
-    """Return what does whole runs in a worker, as many at once as its memory holds.
-
-    Parameters
-    ----------
-    memory_mb : int
-        What the worker may grow by, in MB of 10**6 bytes.
-    needed : int
-        Bytes that a run needs, the process included.
-    n_threads : int
-        Runs that may be done at once.
-    n_iterations : int
-        Of the screen of each.
-    one : callable
-        ``one(number, what, cap_nbytes, watch)`` does a run under a cap on growth, in bytes; it
-        returns None if ``watch`` says no.
-
-    Raises
-    ------
-    BudgetError
-        If not even one fits.
-    """
-    if needed > memory_mb * MB:
-        raise BudgetError(
-            f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
-            f"works is --worker-memory-mb {-(-needed // MB)}."
-        )
-    n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
-    room, each = Semaphore(n_at_once), memory_mb * MB // n_at_once
-
-    def work(batch: Batch, tell: PartWatch) -> Batch:
-        def wanted(number: int, what: Any) -> Any:
-            found = one(number, what, each, _watch_of(number, tell, n_iterations))
-            if found is None:
-                raise RunError("expected a run that is wanted, found one that was given up.")
-            return found
-
-        with room, growth_counted():
-            return batch.done(wanted)
-
-    return work
-
-
-def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
-    """Return what tells how far a run is: the iterations of its screen, which comes first."""
-    reached = 0
-
-    def watch(step: Step) -> bool:
-        nonlocal reached
-        if step.unit == "iterations" and step.total == n_iterations:
-            reached = max(reached, step.done)
-        return tell(number, reached)
-
-    return watch
-
-
-def from_workers(
-    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    job : Job
-        What the parts are of.
-    parts : dict
-        What each run needs, by its number.
-    stage : str
-        What they are called together.
-    n_each : int
-        Iterations of each, by which all are counted together.
-    watch : callable
-        Told how far all of them are.
-    """
-    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
-
-    done: set[int] = set()
-    with closing(cluster.line(job)) as line:
-
-        def goes_on() -> bool:
-            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
-            reached = min(n_each * len(done) + under_way, n_each * len(parts))
-            return watch(Step(stage, reached, n_each * len(parts)))
-
-        for number, outcome in parallel_map(
-            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
-        ):
-            done.add(number)
-            yield number, outcome
-
-
-_log = logging.getLogger("srs_ooc")
-
-
-def fits_workers(cluster: Cluster, spec: RunSpec, store: Store, inputs: Inputs, what: str) -> bool:
-    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
-    needed = whole_run_nbytes(spec, store, inputs)
-    fits = needed <= cluster.worker_memory_mb * MB
-    if not fits:
-        _log.warning(
-            "%s come one after another, each with its trees grown by all workers: to have whole "
-            "runs done side by side, give --worker-memory-mb %d",
-            what,
-            -(-needed // MB),
-        )
-    return fits
-
-
-def remove_part(run: Path) -> None:
-    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
-    gone = run.with_name(f"{run.name}.removed")
-    shutil.rmtree(gone, ignore_errors=True)
-    with suppress(OSError):
-        run.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
-
-
-# How rows are dealt, and whether they can be.
-
-
-def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[RunSpec, Inputs]:
-    """Return the run on a half of the rows, counted from 0: its identity, what it is trained on.
-
-    Raises
-    ------
-    UsageError
-        If there is one group of rows, or a half gets fewer than two rows of a class.
-    """
-    with store.unchanged():
-        task = Task.of(store, inputs, exchanges=True)
-    rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    key, units = key_of(spec.run.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
-    place = deal_folds(key, 2, task.target, *units, option="--halves")
-    for code in np.unique(task.target).tolist() if task.classes else ():
-        n_least = np.bincount(place[task.target == code], minlength=2).min()
-        if n_least < FEWEST:
-            raise UsageError(
-                f"--halves: expected at least {FEWEST} rows of each class in each half of the rows "
-                f"(groups stay whole), found {n_least} of class {task.classes[code]!r}. Get more "
-                "rows of it, or leave it out with --rows."
-            )
-    here = inputs.part(rows, place == number % 2)
-    seed = key_of(spec.run.seed, Purpose.HALVES, number, Purpose.TREE)
-    rows_digest = str(digest(here.rows, "rows"))
-    return replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest), here
-
-
-def check_halves(
-    spec: RunSpec,
-    store: Store,
-    inputs: Inputs,
-    request: Request,
-    n_halves: int,
-    watch: Watch = lambda _: True,
-) -> bool:
-    """Check that the search can be done on each half of the rows, until ``watch`` says no.
-
-    Returns
-    -------
-    bool
-        Whether all were checked.
-
-    Raises
-    ------
-    UsageError
-        If the run selects nothing or was given what may come from all rows, or a half has too few
-        rows.
-    """
-    if spec.run.judge == "none" or inputs.weights is not None:
-        found = "--judge none" if spec.run.judge == "none" else "--scores FILE"
-        raise UsageError(
-            "--halves: expected a run that selects features by its rows alone, found one with "
-            f"{found}. Leave --halves out, or begin a run of other options."
-        )
-    if request.cluster is not None:
-        check_cluster(spec)
-    for number in range(n_halves):
-        if not watch(Step("halves of the rows, checking", number, n_halves, unit="halves")):
-            return False
-        half, here = half_of(spec, store, inputs, number)
-        try:
-            check_rows(half, Task.of_run(half, store, here))
-        except UsageError as error:
-            raise UsageError(f"--halves, of half of the rows: {error}") from error
-    return True
-
-
 # The runs on halves, here or by workers.
-
-
-def select_within(
-    folder: Path,
-    spec: RunSpec,
-    inputs: Inputs,
-    store: Store,
-    request: Request,
-    watch: Watch,
-    whole: Run | None = None,
-) -> bool:
-    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
-
-    What is there of it already is gone on with. ``request`` says iterations, memory and workers;
-    ``whole`` is the run that this one is a part of, if it lies in that one's folder.
-    """
-    assert request.iterations is not None
-    if not folder.exists():
-        facts = {"memory_mb": request.cap_mb, "iterations": request.iterations, VALID: None}
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.begin(folder, store, spec, inputs, facts)
-    accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
-    with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
-        search(within, store, request, watch)
-        return is_done(within, request.iterations)
 
 
 def _selected_in(folder: Path, n_features: int) -> Half:
@@ -391,84 +137,43 @@ def _selected_in(folder: Path, n_features: int) -> Half:
     }
 
 
-@dataclass(frozen=True)
-class HalfJob(Job):
-    """What a worker needs to do the run on any half; its identity is the run's.
+class HalfJob(WholeRunJob):
+    """What a worker needs to do the run on any half; its identity is the run's."""
 
-    Attributes
-    ----------
-    inputs : Inputs
-        Features left out, rows, and how often features are drawn where columns were scored.
-    n_iterations : int
-        Of each run's screen.
+    label = "half"
+
+    def done(self, plan: Plan, number: int, what: None, folder: Path) -> Half | None:
+        """Do the run on a half; see the base class."""
+        is_done = select_within(folder, plan.half(number))
+        return _selected_in(folder, plan.store.n_features) if is_done else None
+
+
+def select_by_halves(ledger: Run, plan: Plan) -> None:
+    """Do the runs on halves that are missing, each kept once done, until told to stop.
+
+    ``ledger`` is that of a run that is done, open for writing.
     """
-
-    inputs: Inputs
-    n_iterations: int
-    label, tells = "half", True
-
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker."""
-        spec, store = RunSpec.from_json(self.identity), self.store.open()
-        needed = whole_run_nbytes(spec, store, self.inputs)
-
-        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
-            asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
-            half = half_of(spec, store, self.inputs, number)
-            with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                run = Path(folder) / "half.run"
-                goes_on = select_within(run, *half, store, asked, watch)
-                return _selected_in(run, store.n_features) if goes_on else None
-
-        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
-
-
-def select_by_halves(
-    ledger: Run, store: Store, request: Request, n_halves: int, watch: Watch
-) -> None:
-    """Do the runs on halves that are missing, each kept once done, until ``watch`` says no.
-
-    Parameters
-    ----------
-    ledger : Run
-        Of a run that is done, open for writing.
-    store : Store
-        Its store.
-    request : Request
-        Memory and workers.
-    n_halves : int
-        Halves in all; even.
-    watch : callable
-        Told where the work stands; says whether to go on.
-    """
-    spec, inputs, cluster = ledger.spec, ledger.inputs, request.cluster
-    n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
-    each = replace(request, iterations=n_iterations, halves=None)
-    each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
-    folder = ledger.run / HALVES_FOLDER
-    done = halves_done(ledger, n_halves)
+    n_halves, n_iterations = plan.request.halves or 0, ledger.progress().iteration
+    plan, cluster = plan.asked(iterations=n_iterations), plan.request.cluster
+    folder, done = ledger.run / HALVES_FOLDER, halves_done(ledger, n_halves)
     missing = [number for number in range(n_halves) if number not in done]
 
     def one_by_one() -> Iterator[tuple[int, Half]]:
         for number in missing:
-            half = half_of(spec, store, inputs, number)
-            here = named(f"half {number + 1} of {n_halves}", watch)
-            if not select_within(folder / str(number), *half, store, each, here, ledger):
+            here = named(f"half {number + 1} of {n_halves}", plan.watch)
+            half = replace(plan.half(number), watch=here)
+            if not select_within(folder / str(number), half, ledger):
                 return
-            yield number, _selected_in(folder / str(number), store.n_features)
+            yield number, _selected_in(folder / str(number), plan.store.n_features)
 
     found = one_by_one()
-    if cluster is not None and missing and fits_workers(cluster, spec, store, inputs, "halves"):
-        place = WorkerStore.of(store, cluster.worker_memory_mb)
-        job, parts = HalfJob(place, spec.to_json(), inputs, n_iterations), dict.fromkeys(missing)
-        found = from_workers(cluster, job, parts, "halves", n_iterations, watch)
+    if cluster is not None and missing and fits_workers(cluster, plan, "halves"):
+        place = WorkerStore.of(plan.store, cluster.worker_memory_mb)
+        job = HalfJob(place, plan.spec.to_json(), plan.inputs, n_iterations)
+        parts = dict.fromkeys(missing)
+        found = from_workers(cluster, job, parts, "halves", n_iterations, plan.watch)
     for number, half in found:
         ledger.write_arrays(f"half-{number}", half)
         remove_part(folder / str(number))
     if len(halves_done(ledger, n_halves)) == n_halves:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def named(what: str, watch: Watch) -> Watch:
-    """Return what is told of steps that begin with ``what``."""
-    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}".rstrip(", ")))

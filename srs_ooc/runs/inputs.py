@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,29 +313,23 @@ class Inputs:
         scores; of a run that is worked on, of all its items, whatever they come from.
     validation : int32 or None
         Those of the rows that are held out, ascending; None where the method chooses them.
-    basis, bins, null_scores : int32 or None
-        Of a run that is adjusted for covariates its null model, of the rows trained on: (n_rows,
-        k), (n_rows,) and (n_rows,), as :class:`srs_ooc.evidence.null_model.NullModel` has them.
+    null_model : NullModel or None
+        What covariates say of the rows trained on; None where nothing is adjusted.
     """
 
     excluded: Uints32 | None = None
     rows: Ints32 | None = None
     weights: Uints32 | None = None
     validation: Ints32 | None = None
-    basis: Ints32 | None = None
-    bins: Ints32 | None = None
-    null_scores: Ints32 | None = None
+    null_model: NullModel | None = None
 
     @property
-    def null_model(self) -> NullModel | None:
-        """What covariates say of the rows trained on; None where nothing is adjusted."""
-        if self.basis is None or self.bins is None or self.null_scores is None:
-            return None
-        return NullModel(self.basis, self.bins, self.null_scores)
-
-    def beside(self, null: NullModel) -> "Inputs":
-        """Return these with a null model."""
-        return replace(self, basis=null.basis, bins=null.strata, null_scores=null.scores)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Those there are, by the names they have in a ledger."""
+        arrays = {name: array for name, array in vars(self).items() if array is not None}
+        if (null := arrays.pop("null_model", None)) is not None:
+            arrays |= zip(NULL_MODEL, (null.basis, null.strata, null.scores), strict=True)
+        return arrays
 
     def among(self, there: Ints32 | None) -> "Inputs":
         """Return these without rows that are not ``there``, int32, ascending; None for all."""
@@ -352,8 +346,19 @@ class Inputs:
 
         ``rows``: those of the store that are trained on; ``is_in``: bool (n_rows,).
         """
-        out = Inputs(self.excluded, rows[is_in])
-        return out if self.null_model is None else out.beside(self.null_model.of_rows(is_in))
+        null = self.null_model and self.null_model.of_rows(is_in)
+        return Inputs(self.excluded, rows[is_in], null_model=null)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What identifies those that files gave, by its name in an identity."""
+        given = {
+            "excluded": digest(self.excluded, "features"),
+            "rows": digest(self.rows, "rows"),
+            "validation": digest(self.validation, "rows"),
+            "scores": digest(self.weights, WEIGHTS),
+        }
+        return {name: text for name, text in given.items() if text is not None}
 
     @property
     def null_digest(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from srs_ooc.base.arrays import Bools
 from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import Part as LearningPart
-from srs_ooc.base.records import Step, Watch
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
@@ -28,11 +28,12 @@ from srs_ooc.runs.engine import (
     executor_of,
     fit_iteration,
 )
-from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.ledger import VALID, Ledger
-from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape, shape_of
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.training import folds_of, training_response
 from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
@@ -48,76 +49,10 @@ _FREED = 1 << 19
 """Bytes of a block that goes back to the system when it is freed, where the cap is near."""
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """What a run is worked on with.
-
-    Attributes
-    ----------
-    spec : RunSpec
-        The run's identity.
-    store : Store
-        Its store.
-    task : Task
-        What it learns from.
-    cap_nbytes : int
-        Cap on the memory of the whole process.
-    threads : int or None
-        Workers; None for the cores of this machine.
-    cluster : Cluster or None
-        Workers elsewhere, on which trees are grown; what else reads columns does so here.
-    watch : callable
-        Told where the work stands; says whether to go on.
-    """
-
-    spec: RunSpec
-    store: Store
-    task: Task
-    cap_nbytes: int
-    threads: int | None
-    cluster: Cluster | None = None
-    watch: Watch = lambda _: True
-
-    @contextmanager
-    def resources(
-        self, *, saves: bool = False, beside_nbytes: int = 0, grows: bool = True
-    ) -> "Iterator[Resources]":
-        """Yield the resources of a stage of a run within the cap, and close them after.
-
-        Parameters
-        ----------
-        saves : bool
-            Trees are kept.
-        beside_nbytes : int
-            Bytes of the cap that are left to the caller.
-        grows : bool
-            Something is grown; else what more workers would take is left to tests of features.
-
-        Raises
-        ------
-        StoreError
-            If the store is not the run's, or is replaced before the resources are made, once they
-            are, or when the block ends: what was read in between counts only if nothing is raised.
-        BudgetError
-            If the cap cannot hold them.
-        UsageError
-            If the model cannot be fitted, or not on a cluster.
-        """
-        self.store.check_is(self.spec.store)
-        if self.cluster is not None:
-            check_cluster(self.spec)
-        with self.store.unchanged(), ExitStack() as stack:
-            resources = Resources(
-                self, stack, saves=saves, beside_nbytes=beside_nbytes, grows=grows
-            )
-            self.store.check_unchanged()  # what is open by now stays what it is
-            yield resources
-
-
 class Resources:
     """What works on a run's columns: workers with their blocks, the columns, the learner.
 
-    :meth:`RunContext.resources` makes them.
+    :meth:`of` makes them.
 
     Attributes
     ----------
@@ -149,27 +84,56 @@ class Resources:
         What the rows say.
     """
 
-    def __init__(
-        self, context: RunContext, stack: ExitStack, *, saves: bool, beside_nbytes: int, grows: bool
-    ) -> None:
-        spec, store, task = context.spec, context.store, context.task
-        self.watch, self._step = context.watch, Step("", 0, 1)
+    @classmethod
+    @contextmanager
+    def of(cls, plan: Plan, *, beside_nbytes: int = 0, grows: bool = True) -> Iterator["Resources"]:
+        """Yield the resources of a stage of a run within its cap, and close them after.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of the run.
+        beside_nbytes : int
+            Bytes of the cap that are left to the caller.
+        grows : bool
+            Something is grown; else items are tested, here, and what more workers would take is
+            left to tests of features.
+
+        Raises
+        ------
+        StoreError
+            If the store is not the run's, or is replaced before the resources are made, once they
+            are, or when the block ends: what was read in between counts only if nothing is raised.
+        BudgetError
+            If the cap cannot hold them.
+        UsageError
+            If the model cannot be fitted.
+        """
+        plan.store.check_is(plan.spec.store)
+        with plan.store.unchanged(), ExitStack() as stack:
+            resources = cls(plan, stack, beside_nbytes=beside_nbytes, grows=grows)
+            plan.store.check_unchanged()  # what is open by now stays what it is
+            yield resources
+
+    def __init__(self, plan: Plan, stack: ExitStack, *, beside_nbytes: int, grows: bool) -> None:
+        spec, store, task, shape = plan.spec, plan.store, plan.task, plan.shape
+        cap_nbytes, threads = plan.request.cap_nbytes, plan.request.threads
+        cluster, saves = plan.request.cluster if grows else None, plan.saves and grows
+        self.watch, self._step = plan.watch, Step("", 0, 1)
         self.spec, self.task, self.manifest = spec, task, store.manifest
         self.n_features, self.n_rows = store.n_features, task.n_rows
-        cluster, threads = context.cluster, context.threads
         beside_nbytes += store.reading_nbytes
         self._elsewhere: Callable[..., Executor] | None = None
         if cluster is not None:
             self._elsewhere = cluster.growing(spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
-        shape = shape_of(store.manifest, task.inputs, spec.values())
         # From the start: what threads have freed in heaps of their own cannot be given back later.
-        is_tight = max(resident_nbytes(), process_nbytes()) > context.cap_nbytes // 2
+        is_tight = max(resident_nbytes(), process_nbytes()) > cap_nbytes // 2
         give_back(_FREED if is_tight else None)
         budget = RunBudget.of_run(
             spec,
             shape,
-            context.cap_nbytes,
+            cap_nbytes,
             threads,
             saves=saves,
             beside_nbytes=beside_nbytes,
@@ -186,7 +150,7 @@ class Resources:
             stack.enter_context(one_thread())
         tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
-        self.candidates = task.inputs.candidates(self.n_features)
+        self.inputs, self.candidates = plan.inputs, plan.inputs.candidates(self.n_features)
         self.n_candidates = shape.n_candidates
         self.source, ahead = open_source(spec, store, task, budget, stack)
         if self._elsewhere is None:
@@ -245,9 +209,9 @@ class Resources:
             judge=spec.judging,
             round_size=spec.run.round_size,
             candidates=self.candidates,
-            weights=self.task.inputs.weights,
+            weights=self.inputs.weights,
             response=self.response,
-            validation=self.task.inputs.validation_places(),
+            validation=self.inputs.validation_places(),
             positions=self.task.positions,
         )
         sampler = spec.sampler.make(context)

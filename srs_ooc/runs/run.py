@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
-from srs_ooc.runs.ledger import Ledger, damaged_run
+from srs_ooc.evidence.null_model import NullModel
+from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs
+from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
 from srs_ooc.runs.spec import NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.store.opening import open_store
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 PLACES = "store"
 """Record of the ledger with the places of the store: absolute, and from the run's folder."""
 
+HALVES = "halves"
+"""Record of the ledger that says how many halves were asked for last; no part of the identity."""
 NETWORK = "network"
 """Fact that says that a ledger is a network's, and which."""
 N_TARGETS = "n_targets"
@@ -52,8 +55,7 @@ class Run(Ledger):
     ) -> None:
         """Create the folder of a run on a store, with further facts; errors as of ``create``."""
         meta = {"spec": spec.to_json(), PLACES: places_of(store.place, run), **facts}
-        given = {name: array for name, array in vars(inputs).items() if array is not None}
-        cls.create(run, meta, given)
+        cls.create(run, meta, inputs.arrays)
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -72,33 +74,39 @@ class Run(Ledger):
     def inputs(self) -> Inputs:
         """What the files of options said when the run was made."""
         basis, bins, scores = (self.input(name, "<i4") for name in NULL_MODEL)
-        if basis is not None and bins is not None and len(bins) and len(basis) % len(bins) == 0:
-            basis = basis.reshape(len(bins), -1)
+        null = None
+        if basis is not None and bins is not None and scores is not None:
+            if len(bins) and len(basis) % len(bins) == 0:
+                basis = basis.reshape(len(bins), -1)
+            null = NullModel(basis, bins, scores)
         inputs = Inputs(
             self.input("excluded", "<u4"),
             self.input("rows", "<i4"),
             self.input(WEIGHTS, "<u4"),
             self.input("validation", "<i4"),
-            basis,
-            bins,
-            scores,
+            null,
         )
         held = NOT_GIVEN | self.spec.to_json()
-        kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
+        found = NOT_GIVEN | inputs.digests | {"null_model": inputs.null_digest}
+        names = ["excluded", "rows", "validation", "null_model"]
         if held.get("scores", "file").startswith(FILE_DIGITS):
-            kinds["scores"] = WEIGHTS
-        for name, what in kinds.items():
-            given = inputs.weights if name == "scores" else getattr(inputs, name)
-            found = digest(given, what) or NOT_GIVEN.get(name, "none")
-            if found != held[name]:
-                self._refuse_input(name, held[name], found)
-        if (found := inputs.null_digest) != held["null_model"]:
-            self._refuse_input("null model", held["null_model"], found)
+            names.append("scores")
+        for name in names:
+            there, expected = found.get(name, "none"), held[name]
+            if there != expected:
+                what = f"expected the {name.replace('_', ' ')} that the run was made with"
+                raise damaged_run(self.run, f"{what}, {expected}, found {there}")
         return inputs
 
-    def _refuse_input(self, name: str, expected: str, found: str) -> NoReturn:
-        what = f"expected the {name} that the run was made with, {expected}, found {found}"
-        raise damaged_run(self.run, what)
+    @property
+    def saves_trees(self) -> bool:
+        """Whether it keeps its trees."""
+        return self.meta(VALID) is not None
+
+    @property
+    def n_halves(self) -> int:
+        """How many halves of the rows were asked for; 0 if none."""
+        return int(self.meta(HALVES)) if self.has_meta(HALVES) else 0
 
     def check_store(self, store: Store) -> None:
         """Check that the run was made on this very store.

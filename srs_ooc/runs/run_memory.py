@@ -140,7 +140,7 @@ def shape_of(
     is_decoded = options.get("model", TREE) != TREE
     by_value = is_decoded or options.get("thresholds", RANK) != RANK
     weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
-    adjusts = inputs.basis is not None or options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
+    adjusts = inputs.null_model is not None or options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
     weighs |= adjusts and bool(manifest.classes)
     return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
@@ -154,7 +154,7 @@ def shape_of(
         has_strata="strata" in manifest.row_columns or adjusts,
         has_groups="groups" in manifest.row_columns,
         is_decoded=is_decoded,
-        n_basis=0 if inputs.basis is None else inputs.basis.shape[1],
+        n_basis=0 if inputs.null_model is None else inputs.null_model.basis.shape[1],
         has_events="events" in manifest.row_columns,
         n_linked_rows=manifest.n_linked_rows,
     )

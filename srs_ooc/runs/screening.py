@@ -12,21 +12,19 @@ from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.text import MB
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.ledger import VALID, StageBook
-from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.inputs import WEIGHTS
+from srs_ooc.runs.ledger import StageBook
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import PLACES, Run, places_of
-from srs_ooc.runs.run_memory import run_leases, shape_of
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict, conclude
-from srs_ooc.runs.weights import with_weights
+from srs_ooc.runs.weights import Weights
 from srs_ooc.samplers import elimination
+from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination
-from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
@@ -49,7 +47,6 @@ def closed(
     ledger: Run | None,
     survivors: Uints32,
     until: int,
-    watch: Watch,
     *,
     n_each: int | None = None,
 ) -> Elimination | None:
@@ -69,7 +66,7 @@ def closed(
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")
-        closing.advance(sampler.n_trees, partial(_goes_on, closing, step, watch))
+        closing.advance(sampler.n_trees, partial(_goes_on, closing, step, resources.watch))
     return sampler if sampler.is_over else None
 
 
@@ -77,14 +74,9 @@ def _goes_on(engine: Engine, step: Step, watch: Watch) -> bool:
     return watch(replace(step, done=engine.iteration))
 
 
-def saves_trees(ledger: Run) -> bool:
-    """Return whether the run of an open ledger keeps its trees."""
-    return ledger.meta(VALID) is not None
-
-
 def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
     """Return what keeps the trees of a run, for a ``with`` block; None where they are not kept."""
-    if not saves_trees(ledger):
+    if not ledger.saves_trees:
         return nullcontext()
     spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
@@ -93,10 +85,8 @@ def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
     return TreeWriter(ledger, None if spec.method.splits_rows else spec.learner.trees_per_subspace)
 
 
-def search(
-    ledger: Run, store: Store, request: Request, watch: Watch, settled: dict[str, Any] | None = None
-) -> None:
-    """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
+def search(ledger: Run, plan: Plan, settled: dict[str, Any] | None = None) -> None:
+    """Work on a run until its iterations are done, with their verdict, or it is told to stop.
 
     What is asked is kept once nothing refuses it, before the first step, with what ``settled`` has
     besides, by name.
@@ -106,43 +96,65 @@ def search(
     RunError, StoreError, UsageError, BudgetError
         As of :func:`srs_ooc.runs.session.work_on`.
     """
-    ledger.check_store(store)
-    ledger.check = store.check_unchanged
-    spec, before, asked = ledger.spec, ledger.progress(), request.iterations
-    is_earlier = asked is not None and asked < before.iteration
+    ledger.check = plan.store.check_unchanged
+    before, asked = ledger.progress(), plan.n_iterations
+    is_earlier = asked < before.iteration
     if is_earlier and not is_done(ledger, int(ledger.meta("iterations"))):  # else it is only read
         raise UsageError(
             f"--iterations: expected the iterations in total, at least the {before.iteration} that "
             f"are done, found {asked}. To end the run where it is, give --iterations "
             f"{before.iteration}."
         )
-    settled = {PLACES: places_of(store.place, ledger.run)} | (settled or {})
-    if asked is not None:
-        settled["iterations"] = asked and max(asked, before.iteration)
-    until = max(int(settled.get("iterations", ledger.meta("iterations"))), before.iteration)
+    until = max(asked, before.iteration)
+    settled = (settled or {}) | {PLACES: places_of(plan.store.place, ledger.run)}
+    settled["iterations"] = asked and until
     if is_done(ledger, until):
-        if request.memory_mb is not None:
-            _check_cap(ledger, store, request.memory_mb * MB)
+        if plan.request.memory_mb != ledger.meta("memory_mb"):
+            check_stages(plan.request.cap_nbytes, [plan.leases()])
         keep(ledger, settled)
         return
-    if request.memory_mb is not None:
-        settled["memory_mb"] = request.memory_mb
-    cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
+    settled["memory_mb"] = plan.request.memory_mb
     counts = growth_counts() and (before.iteration == 0 or is_growth(ledger))
     if counts != is_growth(ledger):  # one whole process makes them mixed
         settled[_GROWTH] = counts
-    with store.unchanged():
-        task = Task.of_run(spec, store, ledger.inputs)
-    if spec.method.draws_by_scores:  # scores are kept: what follows is refused before
-        _check_cap(ledger, store, cap_nbytes)
-    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
+    if plan.spec.method.draws_by_scores:  # scores are kept: what follows is refused before
+        check_stages(plan.request.cap_nbytes, [plan.leases()])
+    weighted = with_weights(ledger, plan)
     if weighted is None:
         return
-    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
     began = time.monotonic()
-    state = _searched(ledger, context, until, settled)  # its blocks are given back by now
+    state = _searched(ledger, weighted, until, settled)  # its blocks are given back by now
     if state is not None:
-        conclude(ledger, context, until, state, began - before.seconds)
+        conclude(ledger, weighted, until, state, began - before.seconds)
+
+
+def with_weights(ledger: Run, plan: Plan) -> Plan | None:
+    """Return the plan of a run with the weights of its features; None if it was told to stop.
+
+    Of a method that has columns scored: from the ledger, or computed and committed there.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is replaced meanwhile.
+    """
+    if not plan.spec.method.draws_by_scores or plan.inputs.weights is not None:
+        return plan
+    part = Weights()
+    progress = ledger.load({WEIGHTS: part})
+    if not len(part.weights):
+        with plan.store.unchanged():
+            scoring = plan.scoring
+            assert scoring is not None
+            check_stages(plan.request.cap_nbytes, [scoring.leases])
+            scores = scoring.scores(plan.watch)
+        if scores is None:
+            return None
+        part.weights = integer_weights(scores)
+        ledger.commit(progress, {WEIGHTS: part.state()})
+    return replace(plan, inputs=replace(plan.inputs, weights=part.weights))
 
 
 _GROWTH = "memory_is_growth"
@@ -154,23 +166,20 @@ def is_growth(ledger: Run) -> bool:
     return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
 
 
-def _searched(
-    ledger: Run, context: RunContext, until: int, settled: dict[str, Any]
-) -> Elimination | None:
+def _searched(ledger: Run, plan: Plan, until: int, settled: dict[str, Any]) -> Elimination | None:
     """Advance a run to ``until`` iterations, or to its method's own end, and close it.
 
     None if it was stopped, or gets no verdict.
     """
-    watch, saves = context.watch, saves_trees(ledger)
-    with tree_writer(ledger) as trees, context.resources(saves=saves) as resources:
+    with tree_writer(ledger) as trees, Resources.of(plan) as resources:
         engine = resources.engine(ledger, trees=trees)
         keep(ledger, settled)
-        if not context.spec.concludes:
-            _screen_only(engine, ledger, until, watch)
+        if not plan.spec.concludes:
+            _screen_only(engine, ledger, until, plan.watch)
             return None
-        survivors = survivors_of(engine, resources, until, watch)
+        survivors = survivors_of(engine, resources, until, plan.watch)
         del engine  # its tallies
-        return None if survivors is None else closed(resources, ledger, survivors, until, watch)
+        return None if survivors is None else closed(resources, ledger, survivors, until)
 
 
 def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
@@ -183,13 +192,6 @@ def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
     engine.advance(until, going)
     if engine.is_over:
         ledger.set_meta("iterations", engine.iteration)
-
-
-def _check_cap(ledger: Run, store: Store, cap_nbytes: int) -> None:
-    """Refuse a cap that cannot hold the run."""
-    spec, saves, beside = ledger.spec, saves_trees(ledger), store.reading_nbytes
-    shape = shape_of(store.manifest, ledger.inputs, spec.values())
-    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
 
 
 def keep(ledger: Run, settled: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJudge, TestsJudge
 from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
+from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.arrays import OWN
 
@@ -152,6 +153,11 @@ class RunSpec:
         """Return the same with another seed."""
         return replace(self, run=replace(self.run, seed=seed))
 
+    def on_rows(self, inputs: Inputs) -> Self:
+        """Return the same on the rows of ``inputs``."""
+        rows = str(digest(inputs.rows, "rows"))
+        return replace(self, rows=rows, null_model=inputs.null_digest)
+
     @property
     def subspace_size(self) -> int:
         """The paper's q."""
@@ -200,17 +206,6 @@ class RunSpec:
     def n_columns(self) -> int:
         """Columns of a block: those of a subspace, and the probe where there is one."""
         return self.subspace_size + isinstance(self.judging, ProbeJudge)
-
-
-class Options(dict[str, Any]):
-    """Options as given, by name; None, or absent, where not given."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__({name: value for name, value in given.items() if value is not None})
-
-    def also(self, **given: Any) -> "Options":
-        """Return these and further ones."""
-        return Options(**self | given)
 
 
 def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:

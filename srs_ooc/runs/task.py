@@ -5,31 +5,25 @@ Training rows, their classes or targets and weights; for base models their folds
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from math import ceil
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints32
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.arrays import Floats, Integers, Ints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
-from srs_ooc.base.records import Covariate
-from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.conditional_tests import SHARE
-from srs_ooc.evidence.exchangeability import Alike, Exchangeability, deal_folds, strata_instead
-from srs_ooc.evidence.null_model import Censored, NullModel, censored_scores, fit_nbytes, form_of
+from srs_ooc.evidence.exchangeability import Alike, Exchangeability, strata_instead
+from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, strongest_contrasts
-from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import CATEGORICAL, too_few_events
+from srs_ooc.store.manifest import too_few_events
 from srs_ooc.store.store import Store
-from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
 _BY_SIZE, _BY_SIZE_IN_OCTAVES = 1.0, 2.0
@@ -120,7 +114,7 @@ class Task:
         StoreError
             If the store is damaged.
         """
-        rows, strata = inputs.rows, _of_rows(store.strata(), inputs.rows)
+        rows, strata = inputs.rows, of_rows(store.strata(), inputs.rows)
         target = stated_target(store, inputs)
         censored = target if isinstance(target, Censored) else None
         if isinstance(target, Censored):
@@ -131,9 +125,9 @@ class Task:
             store.manifest.classes,
             class_weight,
             target,
-            _of_rows(store.weights(), rows),
+            of_rows(store.weights(), rows),
             strata if exchanges else None,
-            _of_rows(store.groups(), rows) if exchanges else None,
+            of_rows(store.groups(), rows) if exchanges else None,
             is_scored=censored is not None,
             censored=censored,
             row_columns=store.manifest.row_columns,
@@ -153,15 +147,6 @@ class Task:
         if self.is_regression:
             return replace(beside, target=scores, is_scored=True)
         return replace(beside, weights=scores if self.weights is None else scores * self.weights)
-
-    @classmethod
-    def of_run(cls, spec: RunSpec, store: Store, inputs: Inputs) -> "Task":
-        """Read the task of a run, with what judge or model needs; errors as of :meth:`of`."""
-        exchanges = spec.concludes or not spec.model.is_tree
-        task = cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges).adjusted()
-        if not spec.sampler.needs_positions:
-            return task
-        return replace(task, positions=np.asarray(store.array("positions")))
 
     @property
     def rows(self) -> Ints32 | None:
@@ -341,247 +326,6 @@ def stated_target(store: Store, inputs: Inputs) -> Ints32 | Floats | Censored:
     return Censored(target.astype(np.float64), seen)
 
 
-def adjusted_inputs(store: Store, inputs: Inputs, names: str) -> Inputs:
-    """Return inputs with the null model of some covariates, by name, fitted to the rows.
-
-    Raises
-    ------
-    UsageError
-        As of :meth:`srs_ooc.evidence.null_model.NullModel.of`.
-    """
-    strata = _of_rows(store.strata(), inputs.rows)
-    covariates = _covariates_of(store, inputs, names)
-    return inputs.beside(NullModel.of(stated_target(store, inputs), covariates, strata))
-
-
-def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
-    """Return how many columns a null model has at most, and what fitting it takes.
-
-    Raises
-    ------
-    UsageError
-        If rows come in groups, or are too few for the covariates.
-    """
-    if "groups" in store.manifest.row_columns:
-        raise UsageError(
-            f"--adjust: expected a store without groups of rows, found {store.place} with groups. "
-            "Make one row of each: ingest the table with --aggregate mean, or keep one row of "
-            "each where the target differs within groups; or leave --adjust out."
-        )
-    strata = _of_rows(store.strata(), inputs.rows)
-    covariates = _covariates_of(store, inputs, names)
-    for one in covariates:
-        if len(np.unique(one.values)) < 2:
-            raise UsageError(
-                f"--adjust: expected covariates that differ among the rows trained on, found "
-                f"{one.name!r} with one value, or none. Name the others."
-            )
-    n_columns, n_rows = form_of(covariates, strata)[2], len(covariates[0].values)
-    what = f"fitting {n_columns} columns of covariates"
-    return n_columns, Lease(what, fit_nbytes(n_rows, n_columns))
-
-
-def _covariates_of(store: Store, inputs: Inputs, names: str) -> list[Covariate]:
-    kept = slice(None) if inputs.rows is None else inputs.rows
-    found = (one for one in store.covariates() if one.name in names.split(","))
-    return [one._replace(values=one.values[kept]) for one in found]
-
-
-def _of_rows(values: NDArray[_Item] | None, rows: Ints32 | None) -> NDArray[_Item] | None:
+def of_rows(values: NDArray[_Item] | None, rows: Ints32 | None) -> NDArray[_Item] | None:
     """Return the values of ``rows``, or all."""
     return values if values is None or rows is None else values[rows]
-
-
-# What the training rows of a store say: classes or targets, with their weights.
-
-BALANCED = "balanced"
-
-
-def training_response(task: Task) -> Response:
-    """Return what the training rows say.
-
-    A row's weight is that of the store's column of weights, if it has one, times that of its class.
-    ``task.class_weight`` is ``none``; ``balanced``, for n / (classes x rows of the class); or
-    ``NAME=w,NAME=w``, where a class that is not named weighs 1.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to learn from them, or a weight is none.
-    """
-    target, weights, class_weight = task.target, task.weights, task.class_weight
-    if task.is_regression:
-        if class_weight != UNWEIGHTED:
-            raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
-        if task.censored is not None and not task.censored.events.any():
-            raise UsageError(
-                f"expected an event in some of the rows trained on, found none in {len(target)} "
-                "rows. Check the file given with --rows."
-            )
-        if bool((target == target[0]).all()):
-            raise UsageError(
-                f"expected training rows whose targets differ, found {len(target)} rows of "
-                f"{float(target[0])}. Check the file given with --rows."
-            )
-        return Response.targets(target.astype(np.float64), weights)
-    labels = target.astype(np.int32, copy=False)
-    if len(np.unique(labels)) < 2:
-        raise UsageError(
-            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
-            "Check the file given with --rows."
-        )
-    if class_weight != UNWEIGHTED:
-        weights = _products(class_weights(class_weight, labels, task.classes)[labels], weights)
-    return Response.classes(labels, len(task.classes), weights)
-
-
-def _products(by_class: Floats, weights: Floats | None) -> Floats:
-    if weights is None:
-        return by_class
-    with np.errstate(over="ignore", under="ignore"):
-        products = by_class * weights
-    wrong = ~(np.isfinite(products) & (products > 0))
-    if wrong.any():
-        raise UsageError(
-            "--class-weight: expected weights that times those of the rows are finite numbers "
-            f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
-            "Choose weights nearer to 1."
-        )
-    return products
-
-
-def class_weights(text: str, labels: Ints32, classes: tuple[str, ...]) -> Floats:
-    """Return the weight of each class; float64 (n_classes,).
-
-    Raises
-    ------
-    UsageError
-        If the text names no class, or one twice, or no number above 0.
-    """
-    if text == BALANCED:
-        counts = np.bincount(labels, minlength=len(classes))
-        present = np.count_nonzero(counts)
-        return np.asarray(len(labels) / (present * np.maximum(counts, 1)), dtype=np.float64)
-    weights = np.ones(len(classes))
-    named: set[str] = set()
-    for part in text.split(","):
-        name, _, number = part.rpartition("=")
-        if name not in classes:
-            raise UsageError(
-                f"--class-weight: expected none, balanced or CLASS=WEIGHT,..., found {part!r}. "
-                f"Classes of the store: {', '.join(classes[:5])}{', ...' * (len(classes) > 5)}."
-            )
-        if name in named:
-            raise UsageError(
-                f"--class-weight: expected each class once, found {name!r} again. Leave one out."
-            )
-        named.add(name)
-        try:
-            weight = float(Fraction(number))
-        except (ValueError, ZeroDivisionError, OverflowError):
-            weight = 0.0
-        if not weight > 0:
-            raise UsageError(
-                f"--class-weight: expected a number above 0, found {part!r}. "
-                "To train without a class, name the other rows with --rows."
-            )
-        weights[classes.index(name)] = weight
-    return weights
-
-
-def check_rows(spec: RunSpec, task: Task) -> None:
-    """Check that a run can be begun on the rows of its task.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to learn from them, or they are too few for folds or permuted
-        targets.
-    """
-    training_response(task)
-    folds_of(spec, task)
-    if spec.concludes:
-        task.check_exchangeable(spec)
-
-
-# What a run's table must not hold, and the folds of base models.
-
-
-def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
-    """Refuse a store that the method cannot search, or a model of numbers cannot be fitted on.
-
-    Raises
-    ------
-    UsageError
-        If rows are dealt to folds one by one, and come in groups. Of a model that is no tree, if
-        they are weighted, a feature is categorical, or one has missing values that were not to be
-        imputed.
-    """
-    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
-        raise UsageError(
-            f"--method {spec.run.method}: expected a store without groups of rows, found "
-            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
-            "would show what is held out. Ingest the table without --groups (one row a group, or "
-            "the column under --ignore), or choose another method."
-        )
-    if spec.model.is_tree:
-        return
-    named = f"--model {spec.model.model}: expected"
-    if "weights" in store.manifest.row_columns:
-        raise UsageError(
-            f"{named} rows without weights, found {store.place} with them; many estimators take "
-            "none. Ingest the table without --weights, or leave --model out."
-        )
-    has_some = store.manifest.kind_counts.get("categorical")
-    if has_some and (n_bad := _count(store.kinds() == CATEGORICAL, inputs)):
-        raise UsageError(
-            f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
-            "with --exclude, or leave --model out."
-        )
-    if spec.model.model_missing == REFUSE and store.manifest.n_missing_features:
-        pieces = (piece.astype(np.uint32) for _, piece in store.pieces("n_missing"))
-        if n_bad := _count(np.concatenate([piece > 0 for piece in pieces]), inputs):
-            raise UsageError(
-                f"--model-missing {REFUSE}: expected features without missing values, found "
-                f"{n_bad} with some. Leave them out with --exclude-missing, or take "
-                "--model-missing mean."
-            )
-
-
-def check_cluster(spec: RunSpec) -> None:
-    """Refuse workers elsewhere for a model that may give other last digits there.
-
-    Raises
-    ------
-    UsageError
-        If the model is no tree.
-    """
-    if not spec.model.is_tree:
-        raise UsageError(
-            f"--dask: expected --model {TREE}, found {spec.model.model}: what other models give "
-            "depends on the libraries and the processor of each machine, and so on which worker "
-            "did what. Leave --dask out; --threads fits several subspaces at once."
-        )
-
-
-def _count(is_bad: Bools, inputs: Inputs) -> int:
-    is_bad = is_bad.copy()
-    if inputs.excluded is not None:
-        is_bad[inputs.excluded] = False
-    return int(np.count_nonzero(is_bad))
-
-
-def folds_of(spec: RunSpec, task: Task) -> Indices | None:
-    """Return the fold of each row; None where the method splits rows, and for trees.
-
-    Groups are held out whole; classes and strata are shared out evenly.
-
-    Raises
-    ------
-    UsageError
-        If there are more folds than rows, or than groups of rows.
-    """
-    if (n_folds := spec.model.model_folds) is None:
-        return None
-    key = key_of(spec.run.seed, Purpose.FOLDS)
-    return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")

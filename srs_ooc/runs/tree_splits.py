@@ -4,7 +4,7 @@ import json
 import struct
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -243,9 +243,8 @@ def probabilities(
         if not (trees.ensemble.votes and facts["classes"]):
             add_shares(batch, *given, shares, facts["code_nbytes"])
             continue
-        for root in batch.root:  # a tree's vote: the likeliest class, the first of equal ones
+        for one in batch.parts(1):  # a tree's vote: the likeliest class, the first of equal ones
             own = np.zeros_like(shares)
-            one = replace(batch, root=np.array([root], np.int32))
             add_shares(one, *given, own, facts["code_nbytes"])
             shares[np.arange(n_rows), own.argmax(axis=1)] += 1.0
     shares /= n_trees

@@ -6,7 +6,7 @@ can be read without the store.
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -30,7 +30,8 @@ from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importanc
 from srs_ooc.runs import feature_tests
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.feature_tests import NOBODY, MarginalTests, TestTable
-from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
@@ -413,16 +414,14 @@ def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str]:
     return dict(zip(arrays["features"].tolist(), names, strict=True))
 
 
-def conclude(
-    ledger: Run, context: RunContext, until: int, state: Elimination, began: float
-) -> None:
+def conclude(ledger: Run, plan: Plan, until: int, state: Elimination, began: float) -> None:
     """Bring a run whose closing stage is over to its verdict, or as far as it is allowed.
 
     ``began``: on the clock of ``time.monotonic``, less the seconds of work that were done before.
     """
-    spec = context.spec
+    spec = plan.spec
     try:
-        with replace(context, cluster=None).resources(grows=False) as resources:
+        with Resources.of(plan, grows=False) as resources:
             key = key_of(spec.run.seed, Purpose.RANK_TIE, until)
             verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
@@ -434,19 +433,19 @@ def conclude(
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
         "begun_evidence": spec.judging.versions["evidence"],
-        "classes": context.task.classes,
+        "classes": plan.task.classes,
     }
     if spec.adjusts_for:
         facts["adjust"] = ", ".join(spec.adjusts_for)
     table, first = verdict.table, verdict.order
-    with context.store.unchanged():
+    with plan.store.unchanged():
         beside = table["beside"][np.isin(table["stored"], first)]
         others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
-        shown, names = np.concatenate([first, others]), context.store.names
-        places = context.store.positions_of(shown).tolist()
+        shown, names = np.concatenate([first, others]), plan.store.names
+        places = plan.store.positions_of(shown).tolist()
         _keep(ledger, RANKED_NAMES, shown, (names[at] for at in places))
-        if context.store.manifest.kind_counts.get("categorical"):
-            keep_levels(ledger, context.store, table)
+        if plan.store.manifest.kind_counts.get("categorical"):
+            keep_levels(ledger, plan.store, table)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}

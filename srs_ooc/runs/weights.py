@@ -1,21 +1,18 @@
 """What features are drawn by: scores of their columns, computed once and kept in the ledger."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from srs_ooc.base.arrays import Floats
-from srs_ooc.base.budget import Lease, check_stages
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
 from srs_ooc.base.text import ceil_div
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
-from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
 from srs_ooc.samplers import column_scores
 from srs_ooc.store.store import Scan, Store
 
@@ -121,46 +118,3 @@ class Scoring:
             return watch(Step(STAGE, done, n_steps, unit="blocks"))
 
         return column_scores.score_columns(self.score, self.scan.blocks, going)
-
-
-def scoring_of(spec: RunSpec, store: Store, inputs: Inputs) -> Scoring | None:
-    """Return the passes before a run's first iteration; None where it takes none.
-
-    Raises
-    ------
-    UsageError
-        If the store keeps no values and they are to be scored.
-    """
-    matrix = getattr(spec.sampler, "matrix", column_scores.CODES)
-    return Scoring.of(spec.sampler.score, matrix, store, inputs, spec.run.seed)
-
-
-def with_weights(
-    ledger: Run, spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Watch
-) -> Task | None:
-    """Return the task of a run with the weights of its features; None if ``watch`` said no.
-
-    Of a method that has columns scored: from the ledger, or computed and committed there.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the passes.
-    StoreError
-        If the store is replaced meanwhile.
-    """
-    if not spec.method.draws_by_scores or task.inputs.weights is not None:
-        return task
-    part = Weights()
-    progress = ledger.load({WEIGHTS: part})
-    if not len(part.weights):
-        with store.unchanged():
-            scoring = scoring_of(spec, store, task.inputs)
-            assert scoring is not None
-            check_stages(cap_nbytes, [scoring.leases])
-            scores = scoring.scores(watch)
-        if scores is None:
-            return None
-        part.weights = column_scores.integer_weights(scores)
-        ledger.commit(progress, {WEIGHTS: part.state()})
-    return replace(task, inputs=replace(task.inputs, weights=part.weights))

@@ -215,7 +215,8 @@ class SmallFile(Closing):
     def __init__(self, path: Path, manifest: Manifest, name: str) -> None:
         check_size(path, manifest, name)
         verify_array(path, manifest, name)
-        self.file, self._dtype = small_file(path, name), dtype_of(name)
+        self.file, self.dtype = small_file(path, name), dtype_of(name)
+        self._length = manifest.lengths[name]
         with reading(self.file):
             self._handle = os.open(self.file, os.O_RDONLY)
         self._close = weakref.finalize(self, os.close, self._handle)
@@ -239,10 +240,13 @@ class SmallFile(Closing):
             start += len(part)
         return b"".join(parts)
 
-    def items(self, first: int, count: int) -> NDArray[np.generic]:
-        """Return ``count`` items from the ``first`` on; errors as of :meth:`bytes`."""
-        size = self._dtype.itemsize
-        return np.frombuffer(self.bytes(first * size, (first + count) * size), self._dtype)
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, place: slice) -> NDArray[np.generic]:
+        start, stop, _ = place.indices(self._length)
+        size = self.dtype.itemsize
+        return np.frombuffer(self.bytes(start * size, stop * size), self.dtype)
 
     def close(self) -> None:
         """Close the file."""
@@ -299,7 +303,7 @@ class Names:
         return self._n
 
     def _ends(self, start: int, count: int) -> Uints:
-        return self._offsets.items(start, count).astype(np.uint64, copy=False)
+        return self._offsets[start : start + count].astype(np.uint64, copy=False)
 
     def __getitem__(self, index: int) -> str:
         return text_of(self.encoded(index), self.file)

@@ -302,38 +302,14 @@ def _is_plain(item: Any) -> bool:
     return item is None or isinstance(item, bool | int | float) or _is_text(item)
 
 
-_COUNT = _is_count(0, (1 << 63) - 1)
-_POSITIVE = _is_count(1, (1 << 63) - 1)
-_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "n_rows": (f"1 .. {_MOST_ROWS}", _is_count(1, _MOST_ROWS)),
-    "n_features": (f"1 .. {_MOST_FEATURES}", _is_count(1, _MOST_FEATURES)),
-    "task": ("classification or regression", lambda t: t in ("classification", "regression")),
-    "classes": ("a list of texts", _is_list(_is_text)),
-    "class_counts": ("a list of whole numbers", _is_list(_COUNT)),
-    "n_dropped_rows": ("a whole number", _COUNT),
-    "row_columns": ("lists of texts by name", _is_dict(_is_list(_is_text))),
-    "kind_counts": ("whole numbers by kind", _is_dict(_COUNT)),
-    "code_dtype": ("uint8 or uint16", lambda t: t in ("uint8", "uint16")),
-    "chunk_features": ("a positive whole number", _POSITIVE),
-    "values_dtype": ("float32, float64 or null", lambda t: t in ("float32", "float64", None)),
-    "n_missing_cells": ("a whole number", _COUNT),
-    "n_missing_features": ("a whole number", _COUNT),
-    "order_key": ("a whole number of 64 bits", _is_count(0, (1 << 64) - 1)),
-    "target_name": ("a text", _is_text),
-    "row_id_name": ("a text or null", lambda t: t is None or _is_text(t)),
-    "inferred": ("facts by name", _is_dict(_is_plain)),
-    "source": ("facts by name", _is_dict(_is_plain)),
-    "checksums": ("checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))),
-    "levels": ("lists of texts", _is_list(_is_list(_is_text))),
-    "feature_columns": ("a list of texts", _is_list(_is_text)),
-    "n_linked_rows": (f"0 .. {_MOST_ROWS}", _is_count(0, _MOST_ROWS)),
-    "format": ("a whole number", _POSITIVE),
-    "lengths": ("positive whole numbers by array", _is_dict(_POSITIVE)),
-    "values_chunk": (
-        "two positive whole numbers",
-        lambda c: _is_list(_POSITIVE)(c) and len(c) == 2,
-    ),
-}
+def _one_of(*items: Any) -> tuple[str, Callable[[Any], bool]]:
+    *first, last = ("null" if item is None else item for item in items)
+    return f"{', '.join(first)} or {last}", lambda item: item in items
+
+
+_COUNT, _POSITIVE = (_is_count(low, (1 << 63) - 1) for low in (0, 1))
+_TEXTS, _FACTS = ("a list of texts", _is_list(_is_text)), ("facts by name", _is_dict(_is_plain))
+_WHOLE = ("a whole number", _COUNT)
 
 
 def _checked(record: Record, sha256: object) -> "Manifest":
@@ -348,20 +324,17 @@ def _checked(record: Record, sha256: object) -> "Manifest":
     """
     if sha256 != (found := sha256_of(record)):
         raise ImpossibleError(f"expected a manifest of SHA-256 {sha256!r}, found {found!r}")
-    fields = _FIELDS.keys() - {*_LATER[record["format"] - FORMAT :]}
-    if odd := sorted(record.keys() ^ fields):
+    fields = _fields_of(record["format"])
+    if odd := sorted(record.keys() ^ fields.keys()):
         raise ImpossibleError(
             f"expected a manifest with the fields of format {record['format']}, "
             f"found {', '.join(odd)} missing or unknown"
         )
     for name, value in record.items():
-        expected, holds = _FIELDS[name]
-        if not holds(value):
-            wrong(f"{name} to be {expected}", value)
-    lists = ("classes", "class_counts", "values_chunk", FEATURE_COLUMNS)
-    levels = tuple(map(tuple, record.get("levels", ())))
-    tuples: Record = {name: tuple(record.get(name, ())) for name in lists} | {"levels": levels}
-    manifest = Manifest(**record | tuples)
+        if not fields[name]["holds"](value):
+            wrong(f"{name} to be {fields[name]['expected']}", value)
+    lists = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
+    manifest = Manifest(**record | lists | {"levels": tuple(map(tuple, record.get("levels", ())))})
     for expected, agrees, said in _agreements(manifest):
         if not agrees:
             wrong(expected, said)
@@ -516,43 +489,55 @@ FORMAT, FORMAT_OF_COVARIATES, FORMAT_OF_LINKED, FORMAT_OF_FEATURES = 3, 4, 5, 6
 """Formats of stores: the second of those with covariates or events, the third of those whose codes
 are in a ``.bed`` file, the fourth of those that know more of features than their names. Older
 versions refuse them."""
-_LATER = "levels", "n_linked_rows", FEATURE_COLUMNS
-"""Fields of which each format after the first has one more."""
 NO_TARGET, LAST_COLUMN = "none; rows are numbered", "last column"
 """What a manifest says was inferred of the target where the table has none."""
 ATTRIBUTE = "srs_ooc"
 SHA256 = "srs_ooc_sha256"
 
 
+def _said(expected: str, holds: Callable[[Any], bool], since: int = FORMAT, **default: Any) -> Any:
+    """Return a field of a manifest: what it must be, and since which format there is such."""
+    metadata = {"expected": expected, "holds": holds, "since": since}
+    return dataclasses.field(metadata=metadata, **default)
+
+
 @dataclass(frozen=True)
 class Manifest:
     """What a store says of itself; fields as in the module's table."""
 
-    n_rows: int
-    n_features: int
-    task: str
-    classes: tuple[str, ...]
-    class_counts: tuple[int, ...]
-    n_dropped_rows: int
-    row_columns: dict[str, list[str]]
-    kind_counts: dict[str, int]
-    code_dtype: str
-    chunk_features: int
-    values_dtype: str | None
-    n_missing_cells: int
-    n_missing_features: int
-    order_key: int
-    target_name: str
-    row_id_name: str | None
-    inferred: dict[str, Any]
-    source: dict[str, Any]
-    checksums: dict[str, int]
-    lengths: dict[str, int]
-    values_chunk: tuple[int, int]
-    format: int = FORMAT
-    levels: tuple[tuple[str, ...], ...] = ()
-    n_linked_rows: int = 0
-    feature_columns: tuple[str, ...] = ()
+    n_rows: int = _said(f"1 .. {_MOST_ROWS}", _is_count(1, _MOST_ROWS))
+    n_features: int = _said(f"1 .. {_MOST_FEATURES}", _is_count(1, _MOST_FEATURES))
+    task: str = _said(*_one_of("classification", "regression"))
+    classes: tuple[str, ...] = _said(*_TEXTS)
+    class_counts: tuple[int, ...] = _said("a list of whole numbers", _is_list(_COUNT))
+    n_dropped_rows: int = _said(*_WHOLE)
+    row_columns: dict[str, list[str]] = _said("lists of texts by name", _is_dict(_TEXTS[1]))
+    kind_counts: dict[str, int] = _said("whole numbers by kind", _is_dict(_COUNT))
+    code_dtype: str = _said(*_one_of("uint8", "uint16"))
+    chunk_features: int = _said("a positive whole number", _POSITIVE)
+    values_dtype: str | None = _said(*_one_of("float32", "float64", None))
+    n_missing_cells: int = _said(*_WHOLE)
+    n_missing_features: int = _said(*_WHOLE)
+    order_key: int = _said("a whole number of 64 bits", _is_count(0, (1 << 64) - 1))
+    target_name: str = _said("a text", _is_text)
+    row_id_name: str | None = _said("a text or null", lambda item: item is None or _is_text(item))
+    inferred: dict[str, Any] = _said(*_FACTS)
+    source: dict[str, Any] = _said(*_FACTS)
+    checksums: dict[str, int] = _said(
+        "checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))
+    )
+    lengths: dict[str, int] = _said("positive whole numbers by array", _is_dict(_POSITIVE))
+    values_chunk: tuple[int, int] = _said(
+        "two positive whole numbers", lambda item: _is_list(_POSITIVE)(item) and len(item) == 2
+    )
+    format: int = _said(*_WHOLE, default=FORMAT)
+    levels: tuple[tuple[str, ...], ...] = _said(
+        "lists of texts", _is_list(_TEXTS[1]), FORMAT_OF_COVARIATES, default=()
+    )
+    n_linked_rows: int = _said(
+        f"0 .. {_MOST_ROWS}", _is_count(0, _MOST_ROWS), FORMAT_OF_LINKED, default=0
+    )
+    feature_columns: tuple[str, ...] = _said(*_TEXTS, FORMAT_OF_FEATURES, default=())
 
     @property
     def small_arrays(self) -> list[str]:
@@ -618,10 +603,14 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as JSON-ready values, with the fields that its format has."""
-        unknown = _LATER[self.format - FORMAT :]
-        return {
-            name: value for name, value in dataclasses.asdict(self).items() if name not in unknown
-        }
+        known = _fields_of(self.format)
+        return {name: value for name, value in dataclasses.asdict(self).items() if name in known}
+
+
+def _fields_of(version: int) -> Record:
+    """Return what there is to say of each field that the manifests of a format have."""
+    every = dataclasses.fields(Manifest)
+    return {one.name: one.metadata for one in every if one.metadata["since"] <= version}
 
 
 def format_of(rows: Collection[str], n_linked: int = 0, features: Collection[str] = ()) -> int:

@@ -175,6 +175,14 @@ class ColumnStore(Closing):
             handles, n_threads = self._descriptors, self.n_threads
             _native.gather_files(handles, features, *shape, *layout, n_threads=n_threads)
 
+    def codes(self, stored: Ints, rows: Ints32 = ALL_ROWS) -> NDArray[Any]:
+        """Return the codes (n, n_rows) of features, ascending; of rows as :meth:`gather` does."""
+        n, m = len(stored), self.manifest
+        block = Block(n, len(rows) or m.n_rows, m.code_nbytes, tiled=False)
+        self.gather(stored.astype(np.uint32), block, rows)
+        codes: NDArray[Any] = block.codes[: n * block.n_rows * m.code_nbytes].view(m.code_dtype)
+        return codes.reshape(n, block.n_rows)
+
     def advise(self, features: Uints32) -> int:
         """Ask the system to read columns of a store that is not mapped, and do not wait for them.
 
@@ -436,20 +444,20 @@ class Store:
     @cached_property
     def names(self) -> arrays.Names:
         """Names of the features, in source order; opened when first asked for."""
-        self._have("names_offsets", "names_bytes")
-        return arrays.Names(self.path, self.manifest, "names")
+        return self._texts("names")
 
     @cached_property
     def row_ids(self) -> arrays.Names:
         """Ids of the rows; opened when first asked for."""
-        self._have("row_ids_offsets", "row_ids_bytes")
-        return arrays.Names(self.path, self.manifest, "row_ids")
+        return self._texts("row_ids")
+
+    def _texts(self, which: str) -> arrays.Names:
+        self._have(f"{which}_offsets", f"{which}_bytes")
+        return arrays.Names(self.path, self.manifest, which)
 
     @cached_property
     def _feature_facts(self) -> arrays.Names | list[str]:
-        self._have(f"{FEATURE_COLUMNS}_offsets", f"{FEATURE_COLUMNS}_bytes")
-        m = self.manifest
-        return arrays.Names(self.path, m, FEATURE_COLUMNS) if m.feature_columns else []
+        return self._texts(FEATURE_COLUMNS) if self.manifest.feature_columns else []
 
     def feature_cells(self, positions: Collection[int] | None = None) -> Iterator[list[str]]:
         """Yield what ``feature_columns`` of the manifest, if any, hold of features by position.
@@ -475,16 +483,19 @@ class Store:
         self._have(name)
         return arrays.read_array(self.path, self._own, name)
 
+    def opened(self, name: str) -> arrays.SmallFile:
+        """Open a small array, checked, of which slices are read; to be closed."""
+        self._have(name)
+        return arrays.SmallFile(self.path, self._own, name)
+
     def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
         """Yield (first item, items) of a small array, some at a time, in bounded memory."""
         if name in self._beside:
             yield 0, self._beside[name]
             return
-        self._have(name)
-        length = self.manifest.lengths[name]
-        with arrays.SmallFile(self.path, self.manifest, name) as file:
-            for start in range(0, length, arrays.PIECE_ITEMS):
-                yield start, file.items(start, min(arrays.PIECE_ITEMS, length - start))
+        with self.opened(name) as file:
+            for start in range(0, len(file), arrays.PIECE_ITEMS):
+                yield start, file[start : start + arrays.PIECE_ITEMS]
 
     def positions_of(self, stored: Integers) -> Ints:
         """Return the place in the table, and so among the names, of each stored feature."""
@@ -519,10 +530,9 @@ class Store:
     def each_covariate(self) -> Iterator[Covariate]:
         """Yield the covariates in the order given, one at a time in memory; added ones last."""
         if names := self.manifest.row_columns.get("covariates"):
-            self._have("covariates")
-            with arrays.SmallFile(self.path, self.manifest, "covariates") as file:
+            with self.opened("covariates") as file:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
-                    values = file.items(i * self.n_rows, self.n_rows)
+                    values = file[i * self.n_rows : (i + 1) * self.n_rows]
                     yield Covariate(name, np.asarray(values, np.float64), levels)
         yield from self.added("covariate")
 
@@ -583,10 +593,8 @@ class Store:
             for i, first, values in self.values().columns(wanted):
                 out[i, first : first + len(values)] = values
             return out
-        block = Block(len(stored), self.n_rows, self.manifest.code_nbytes, tiled=False)
         with self.columns(mapped=False) as columns:
-            columns.gather(wanted.astype(np.uint32), block)
-        codes = block.as_columns()
+            codes = columns.codes(wanted)
         for i, lows, highs in self.code_ranges(wanted):
             known = codes[i] != np.iinfo(codes.dtype).max
             out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]
@@ -825,13 +833,11 @@ class Scan:
             yield np.arange(first, min(first + self._size, p))
 
     def _codes(self) -> Iterator[tuple[int, Reals]]:
-        manifest = self._manifest
-        block = Block(self._size, self.n_rows, manifest.code_nbytes, tiled=False)
+        rows = ALL_ROWS if self._rows is None else self._rows
         with self._store.columns(mapped=False) as columns:
             for positions in self._positions():
-                columns.gather(positions.astype(np.uint32), block, self._rows)
-                codes = block.as_columns(len(positions))
-                yield int(positions[0]), code_numbers(codes, manifest.missing_code)
+                codes = columns.codes(positions, rows)
+                yield int(positions[0]), code_numbers(codes, self._manifest.missing_code)
 
     def _values(self, reader: ValuesReader) -> Iterator[tuple[int, Reals]]:
         whole = np.zeros((self._size, self._manifest.n_rows))

@@ -93,22 +93,21 @@ def write_problem(problem: Problem, folder: Path) -> None:
     from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch
     from srs_ooc.ingestion.rows import TableFacts
     from srs_ooc.ingestion.scratch import text_blocks
-    from srs_ooc.ingestion.writer import write_store
+    from srs_ooc.ingestion.writer import CodedTable, write_store
     from srs_ooc.store.manifest import Shape
 
-    shape, form = Shape(problem.n_rows, problem.n_features), StoreForm()
+    shape = Shape(problem.n_rows, problem.n_features)
     target = problem.target(0, problem.n_rows).astype(np.int32)
     labels = tuple(str(label) for label in range(int(target.max()) + 1))
     truth = describe(problem)
     source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
     write_store(
         folder,
-        problem,
+        CodedTable(problem),
         target,
         TableFacts(TARGET_NAME, labels, source=source),
         text_blocks(feature_name(position) for position in range(problem.n_features)),
-        form=form,
-        batch_features=fit_batch(shape, form, WORK_NBYTES)[0],
+        batch_features=fit_batch(shape, StoreForm(), WORK_NBYTES)[0],
         n_threads=N_THREADS,
     )
 

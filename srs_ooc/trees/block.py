@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32
+from srs_ooc.base.arrays import Bytes, Integers, Ints, Ints32
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
 from srs_ooc.trees.response import TreeLimits
 
 ALIGNMENT = 64
-_NO_VALUES = np.zeros(0)
+_NO_VALUES = np.zeros((0, 0))
 
 
 def padded_columns(n_columns: int) -> int:
@@ -58,16 +58,10 @@ class Block:
         self.values = np.zeros((padded_columns(n_columns), n_values)) if n_values else None
 
     @property
-    def layout(self) -> tuple[Bytes, int, bool, int]:
-        """The raw memory, bytes of a code, whether in tiles, and rows: what native code is told."""
-        return self.codes, self.code_nbytes, self.tiled, self.n_rows
-
-    @property
-    def flat_values(self) -> tuple[Floats, int]:
-        """The values one after another, and how many each column has; none where there are none."""
-        if self.values is None:
-            return _NO_VALUES, 0
-        return self.values.reshape(-1), self.values.shape[1]
+    def native(self) -> _native.Block:
+        """The same memory as native code takes it, in the layout that it has now."""
+        layout = self.codes, self.n_columns, self.n_rows, self.code_nbytes, self.tiled
+        return _native.Block(*layout, _NO_VALUES if self.values is None else self.values)
 
     def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
         """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
@@ -114,8 +108,7 @@ class Block:
 
     def shuffle_column(self, source: int, target: int, key: int) -> None:
         """Write column ``source``, its rows freshly permuted by ``key``, to column ``target``."""
-        layout = self.codes, self.n_columns, self.n_rows, self.code_nbytes, self.tiled
-        _native.copy_shuffled(*layout, source, target, key)
+        _native.copy_shuffled(self.native, source, target, key)
         if self.values is not None:
             self.values[target] = self.values[source]
 

@@ -11,7 +11,7 @@ from srs_ooc.base.arrays import Bools, Floats, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block, granted_nbytes
-from srs_ooc.trees.response import IMPURITIES, GrownTree, Response, TrainingRows, TreeLimits
+from srs_ooc.trees.response import GrownTree, Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import predict_block
 
 _ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
@@ -70,34 +70,9 @@ def grow_tree(
     """
     kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
     importance = np.zeros(len(features), dtype=np.int64)
-    sizes = _native.grow(
-        *block.layout,
-        *block.flat_values,
-        features,
-        kinds,
-        rows.order,
-        rows.root_stats.reshape(-1),
-        rows.response.n_classes,
-        rows.response.channels.reshape(-1),
-        rows.response.flush,
-        rows.root_scale,
-        key,
-        limits.max_features,
-        limits.depth_bound,
-        limits.min_samples_leaf,
-        limits.min_decrease,
-        limits.splitter == "best",
-        IMPURITIES.index(limits.impurity),
-        rows.xlogx,
-        importance,
-        isa,
-        limits.most_leaves(len(rows.order)) if record else 0,
-        n_threads,
-        trees.start,
-        len(trees),
-        bootstrap,
-    )
-    return GrownTree(importance, *sizes)
+    grown_on = block.native, features, kinds, rows.native, limits.native, key
+    how = record, n_threads, trees.start, len(trees), bootstrap
+    return GrownTree(importance, *_native.grow(*grown_on, importance, isa, *how))
 
 
 # A tree on few columns that are sorted once, and what it says of other rows, in one native call.
@@ -109,7 +84,6 @@ def grow_tree(
 MOST_BYTE_COLUMNS = {False: 64, True: 16}
 """Columns of bytes up to which sorting is faster, of classes and of a regression (measured at 270
 rows): the kernel looks at 64 bytes at once. Of 16-bit codes it always is."""
-_NO_TARGETS = np.zeros(0, np.int32)
 
 
 def takes_sorted(
@@ -175,26 +149,10 @@ def grow_sorted(
     isa : str
         Instruction set; default the best.
     """
-    response = rows.response
     importance = np.zeros(len(features), np.int64)
-    shares = np.zeros((len(predicted), response.n_classes))
-    is_complete = _native.grow_sorted(
-        *block.layout,
-        *block.flat_values,
-        features,
-        rows.order,
-        predicted,
-        response.labels,
-        response.channels[0] if response.is_regression else _NO_TARGETS,
-        response.n_classes,
-        rows.root_scale,
-        tree_key,
-        limits.depth_bound,
-        limits.min_samples_leaf,
-        isa,
-        importance,
-        shares,
-    )
+    shares = np.zeros((len(predicted), rows.response.n_classes))
+    grown_on = block.native, features, rows.native, predicted, limits.native, tree_key
+    is_complete = _native.grow_sorted(*grown_on, isa, importance, shares)
     return (importance, shares) if is_complete else None
 
 
@@ -314,9 +272,7 @@ def judge_all_at_once(
     times = np.stack([np.bincount(s.fitted, minlength=block.n_rows) for s in splits])
     losses = np.empty(len(candidates.bounds) - 1)
     n_trees = _native.judge_subsets(
-        block.codes,
-        block.code_nbytes,
-        block.n_rows,
+        block.native,
         features,
         candidates.places,
         candidates.bounds,
@@ -324,11 +280,8 @@ def judge_all_at_once(
         np.concatenate([s.predicted for s in splits]).astype(np.uint16),
         np.cumsum([0, *(len(s.predicted) for s in splits)], dtype=np.int64),
         tree_keys,
-        response.labels,
-        response.channels[0] if response.is_regression else _NO_TARGETS,
-        response.n_classes,
-        limits.depth_bound,
-        limits.min_samples_leaf,
+        response.native,
+        limits.native,
         isa,
         losses,
     )

@@ -6,19 +6,20 @@ of ``x log2 x`` in fixed point, in integers only.
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from srs_ooc.base.arrays import Floats, Integers, Ints, Ints32, Reals, Uints
 from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
+from srs_ooc.native import _native
 
 LARGEST_WEIGHT = 4095
 TOTAL_WEIGHT = 1 << 24
 TARGET_BITS = 23
 _WEIGHTED_BITS = 27
 _LARGEST_EXPONENT = 1023
-_LANE_SUM = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ class Response:
             return np.asarray(self.channels[0], np.float64)
         return np.ones(len(self.labels))
 
-    @property
-    def flush(self) -> int:
-        """Rows whose channels add up within 32 bits."""
-        return max(1, _LANE_SUM // int(np.abs(self.channels).max(initial=1)))
+    @cached_property
+    def native(self) -> _native.Response:
+        """The same, as native code takes it."""
+        channels = np.ascontiguousarray(self.channels)
+        return _native.Response(self.labels, self.n_classes, channels, self.is_regression)
 
     @staticmethod
     def classes(labels: Integers, n_classes: int, weights: Reals | None = None) -> "Response":
@@ -191,6 +193,12 @@ class TrainingRows:
     root_stats: Ints
     root_scale: float
     xlogx: Ints
+
+    @cached_property
+    def native(self) -> _native.TrainingRows:
+        """The same, as native code takes it."""
+        root = self.root_stats, self.root_scale
+        return _native.TrainingRows(self.response.native, self.order, *root, self.xlogx)
 
     @classmethod
     def of(cls, response: Response, impurity: str) -> Self:
@@ -323,9 +331,16 @@ class TreeLimits:
     splitter: str = "random"
 
     @property
-    def depth_bound(self) -> int:
-        """The depth at which nodes are leaves, -1 for none."""
-        return -1 if self.max_depth is None else self.max_depth
+    def native(self) -> _native.TreeLimits:
+        """The same, as native code takes it."""
+        return _native.TreeLimits(
+            self.max_features,
+            -1 if self.max_depth is None else self.max_depth,
+            self.min_samples_leaf,
+            self.min_decrease,
+            self.splitter == "best",
+            IMPURITIES.index(self.impurity),
+        )
 
     def most_leaves(self, n_rows: int) -> int:
         """Return the most leaves a tree on ``n_rows`` rows can have."""

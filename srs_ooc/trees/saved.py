@@ -3,6 +3,7 @@
 Walking is native, for the rows as they are and with one feature at another value.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -31,12 +32,15 @@ class How(IntEnum):
     """Categories whose place is up to it go left; a missing value is a category."""
 
 
-_Below = tuple[Ints32, Ints, Ints32, Uints32, Ints32, Ints]
-
-
-@dataclass(frozen=True)
 class Trees:
     """Some trees, their nodes in preorder, one tree after another.
+
+    Parameters
+    ----------
+    native : native Trees
+        These trees, and maybe others, as native code takes them, with their leaves.
+    numbers : range, optional
+        Which of them, with step 1; all by default.
 
     Attributes
     ----------
@@ -47,35 +51,28 @@ class Trees:
         added column.
     code : int32 (n_nodes,)
         Codes up to it go left, to the next node (-1: none, 65534: all that are not missing); of
-        categories their places; of a leaf, its number of pairs.
-    right : int32 (n_nodes,)
-        A split's right child; of a leaf, its first pair.
+        categories their places; of a leaf, its number of pairs of a class and its weight.
     n_rows : int64 (n_nodes,)
         Training weight at the node: rows, unless they are weighted.
     how : int32 (n_nodes,)
         How a split sends rows (:class:`How`).
-    hash : uint32 (n_nodes,)
-        Of a bijection of categories.
-    pair_class : int32 (n_pairs,)
-        Classes with training rows in a leaf, ascending; 0 for targets.
-    pair_count : int64 (n_pairs,)
-        Their weight; of targets the sum, each times its weight.
     """
 
-    root: Ints32
-    feature: Ints
-    code: Ints32
-    right: Ints32
-    n_rows: Ints
-    how: Ints32
-    hash: Uints32
-    pair_class: Ints32
-    pair_count: Ints
+    def __init__(self, native: _native.Trees, numbers: range | None = None) -> None:
+        self.numbers = range(len(native.root)) if numbers is None else numbers
+        self.native, self.root = native, native.root[self.numbers.start : self.numbers.stop]
+        self.feature, self.code = native.feature, native.code
+        self.n_rows, self.how = native.n_rows, native.how
 
     @property
-    def below(self) -> _Below:
-        """What native code reads of splits and leaves after their thresholds, in its order."""
-        return self.right, self.n_rows, self.how, self.hash, self.pair_class, self.pair_count
+    def asked(self) -> tuple[_native.Trees, int, int]:
+        """What native code is told of them: trees, and which is the first and which the last."""
+        return self.native, self.numbers.start, self.numbers.stop
+
+    def parts(self, n_trees: int) -> Iterator["Trees"]:
+        """Yield so many trees at a time; their nodes are still those of all."""
+        for first in self.numbers[::n_trees]:
+            yield Trees(self.native, range(first, min(first + n_trees, self.numbers.stop)))
 
     def slots(self, features: Integers) -> Ints:
         """Return the place of each split's feature among ``features``, (n,), ascending.
@@ -83,9 +80,6 @@ class Trees:
         int64 (n_nodes,); negative values as in :attr:`feature`.
         """
         return np.where(self.feature >= 0, np.searchsorted(features, self.feature), self.feature)
-
-
-_DTYPES = ("i4", "i8", "i4", "i4", "i8", "i4", "u4", "i4", "i8")
 
 
 def decode_trees(data: bytes, starts: Ints, stops: Ints, *, regression: bool = False) -> Trees:
@@ -98,8 +92,7 @@ def decode_trees(data: bytes, starts: Ints, stops: Ints, *, regression: bool = F
     ValueError
         If bytes are not those of a tree.
     """
-    arrays = _native.decode_trees(np.frombuffer(data, np.uint8), starts, stops, regression)
-    return Trees(*(np.frombuffer(a, d) for a, d in zip(arrays, _DTYPES, strict=True)))
+    return Trees(_native.decode_trees(np.frombuffer(data, np.uint8), starts, stops, regression))
 
 
 def add_shares(
@@ -131,9 +124,7 @@ def add_shares(
     ValueError
         If a tree needs a slot or class that is not there.
     """
-    _native.add_shares(
-        trees.root, slot, threshold, trees.code, *trees.below, code_nbytes, panel, shares
-    )
+    _native.add_shares(*trees.asked, slot, threshold, code_nbytes, panel, shares)
 
 
 def predict_block(
@@ -174,8 +165,7 @@ def predict_block(
     """
     shares = np.zeros((len(rows), n_classes))
     data = np.frombuffer(record, np.uint8)
-    shape = block.code_nbytes, block.tiled, block.n_rows
-    _native.predict_block(data, regression, block.codes, *shape, features, rows, shares)
+    _native.predict_block(data, regression, block.native, features, rows, shares)
     return shares
 
 
@@ -258,10 +248,8 @@ def add_effects(
         If a tree needs a slot or class that is not there, or shapes differ.
     """
     _native.add_effects(
-        trees.root,
+        *trees.asked,
         slot,
-        trees.code,
-        *trees.below,
         codes.itemsize,
         _as_bytes(codes),
         _as_bytes(altered),

@@ -213,13 +213,12 @@ def test_paths_with_spaces_are_quoted_in_suggested_commands(store):
 
 @pytest.mark.slow
 def test_a_run_without_its_verdict_says_so(store, tmp_path):
+    from srs_ooc.runs.request import Request
     from srs_ooc.runs.session import open_or_create, work_on
-    from srs_ooc.runs.settling import Request
-    from srs_ooc.runs.spec import Options
     from srs_ooc.store.store import Store
 
     run, opened = tmp_path / "half.run", Store.open(store)
-    ledger = open_or_create(opened, run, Request(Options(), iterations=200))
+    ledger = open_or_create(opened, run, Request(options={}, iterations=200))
     work_on(ledger, opened, Request(memory_mb=4000), lambda step: step.done < 50)
     ledger.close()
     said = srs_ooc("status", run).stdout.splitlines()

@@ -23,7 +23,6 @@ from srs_ooc.ensemble import compaction
 from srs_ooc.ensemble.compaction import (
     SIZES,
     Curve,
-    FoldContext,
     Records,
     compact,
     held_out_score,
@@ -31,14 +30,14 @@ from srs_ooc.ensemble.compaction import (
     pooled_order,
     share_explained,
     sizes_up_to,
-    small_parts,
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import FOLDS_FOLDER
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
@@ -46,6 +45,7 @@ from srs_ooc.trees.saved import decode_trees
 
 N_ROWS, N_FEATURES = 90, 160
 N_TREES = 25
+HERE = Request(memory_mb=512, threads=1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -57,11 +57,12 @@ def _few_trees():
 
 
 @contextmanager
-def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
+def run_of(folder, values, labels, *, q=40, exclude=None, iterations=150, **given):
     """A run that is done, and where it was made."""
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    asked = Options(subspace_size=str(q), seed=3, **given)
-    with run_on(store, folder / "a.run", Request(asked, *files, iterations=iterations)) as made:
+    asked = {"subspace_size": str(q), "seed": 3, **given}
+    request = Request(options=asked, exclude_file=exclude, iterations=iterations)
+    with run_on(store, folder / "a.run", request) as made:
         yield made
 
 
@@ -69,15 +70,15 @@ def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
 def run_on(store, run, request):
     with closing(open_or_create(store, run, request)) as ledger:
         work_on(ledger, store, request)
-        yield ledger, FoldContext(store, 512, 1, lambda _: True)
+        yield ledger, Plan.of_run(ledger, store, HERE)
 
 
 def again(table, tmp_path):
     """The same run once more, in another folder."""
     ledger, site = table
-    asked = Options(subspace_size="40", seed=ledger.spec.run.seed)
+    asked = {"subspace_size": "40", "seed": ledger.spec.run.seed}
     iterations = ledger.progress().iteration
-    return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
+    return run_on(site.store, tmp_path / "b.run", Request(options=asked, iterations=iterations))
 
 
 @pytest.fixture(scope="module")
@@ -138,9 +139,8 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     with again(table, tmp_path) as (other, _):
         for stop in itertools.count(1):
             countdown = itertools.count(-(3**stop))
-            stopping = FoldContext(
-                site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0
-            )
+            here = replace(site, watch=lambda _, c=countdown: next(c) != 0)
+            stopping = here.asked(memory_mb=600, threads=1 + stop % 3)
             found = compact(other, stopping, 3, 1)
             if found is not None:
                 break
@@ -155,11 +155,11 @@ def test_a_cap_that_cannot_hold_all_stages_is_refused_whatever_is_kept(
     compact(ledger, site, 2, 1)
     for cap_mb in (1, 60):
         with pytest.raises(BudgetError, match="smallest cap"):
-            compact(ledger, replace(site, memory_mb=cap_mb), 2, 1)
+            compact(ledger, site.asked(memory_mb=cap_mb), 2, 1)
     monkeypatch.setattr(compaction, "held_out_nbytes", lambda *_: 300 * MB)
     with again(table, tmp_path) as (ledger, site):
         with pytest.raises(BudgetError, match="smallest cap"):
-            compact(ledger, replace(site, memory_mb=300), 2, 1)
+            compact(ledger, site.asked(memory_mb=300), 2, 1)
         assert Records(ledger, 2).whole() is None
 
 
@@ -190,7 +190,7 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
 
 
 def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
-    ledger, site = table
+    _, site = table
     trees = []
     decoded = decode_trees
 
@@ -203,7 +203,8 @@ def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
     train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
     target = np.asarray(site.store.target(), np.int32)[rows]
     features = np.array([9, 80, 3, 44], np.uint32)
-    with small_parts(ledger.spec, Inputs(None, train), site, 0, saves=True) as parts:
+    part = site.variant(site.spec, Inputs(None, train))
+    with Resources.of(compaction.small(part, saves=True)) as parts:
         score = held_out_score(parts, rows, target, features, 77)
         block = Block(4, len(rows), 1, tiled=False)
         parts.source.columns.gather(np.sort(features), block, rows)
@@ -236,12 +237,12 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    request = Request(Options(subspace_size="20"), iterations=50)
+    request = Request(options={"subspace_size": "20"}, iterations=50)
     with (
         closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
         pytest.raises(RunError, match="expected a run that is done"),
     ):
-        compact(ledger, FoldContext(store, 512, 1, lambda _: True))
+        compact(ledger, Plan.of_run(ledger, store, HERE))
 
 
 @pytest.mark.slow
@@ -281,7 +282,7 @@ def test_the_command_names_the_score_of_numbers(tmp_path):
 def test_excluded_features_never_come_back(tmp_path):
     (tmp_path / "out").write_text("f0\nf7\n")
     table, out = noise_table(N_ROWS, 60), np.isin(stored_positions(60), [0, 7])
-    with run_of(tmp_path, *table, q=20, files=[tmp_path / "out"], iterations=60) as (ledger, site):
+    with run_of(tmp_path, *table, q=20, exclude=tmp_path / "out", iterations=60) as (ledger, site):
         assert ledger.inputs.excluded is not None
         found = compact(ledger, site, 2, 1)
     assert not set(np.flatnonzero(out).tolist()) & set(found.order)
@@ -300,7 +301,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
     ):
         store, run = (tmp_path / f"{name}.{end}" for end in ("zarr", "run"))
         package.ingest(values, store, target=target, groups=groups, task="regression")
-        with run_on(Store.open(store), run, Request(Options(), iterations=100)) as (ledger, site):
+        with run_on(Store.open(store), run, Request(options={}, iterations=100)) as (ledger, site):
             found = compact(ledger, site, 2, 1)
         best = found.held_out.means.max()
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)

@@ -12,8 +12,9 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble import feature_sensitivity as module
 from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
 from srs_ooc.runs.engine import ColumnSource
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.training import training_response
 from srs_ooc.store.store import Store
 from srs_ooc.trees import kernel
 from srs_ooc.trees.block import Block
@@ -65,10 +66,10 @@ def records_of(run):
 def codes_of(run, store, features):
     """Codes of features at all training rows, as the run itself pages them in."""
     ledger = Run(run, writable=False)
-    spec, inputs = ledger.spec, ledger.inputs
-    ledger.close()
     opened = Store.open(store)
-    task = Task.of_run(spec, opened, inputs)
+    plan = Plan.of_run(ledger, opened)
+    ledger.close()
+    spec, task = plan.spec, plan.task
     block = Block(len(features), N_ROWS, opened.manifest.code_nbytes, tiled=False)
     with opened.columns(mapped=False) as columns:
         source = ColumnSource(columns, task.rows)

@@ -188,14 +188,13 @@ def test_every_instruction_set_and_any_batch_gives_the_same_bits(dtype):
     columns[rng.random(columns.shape) < 0.02] = 255
     target = RankTarget.of_classes(rng.integers(0, 2, 300), 2, rng.integers(0, 5, 300))
     covariates = covariates_of(300, 8, 3)
-    expected = contrasts_log_p(columns, 7, target._replace(covariates=covariates))
+    target = target._replace(covariates=covariates)
+    expected = contrasts_log_p(columns, 7, target)
     for isa in _native.isas():
         found = np.empty((40, 3))
-        tested = columns, 7, *target.native, *covariates, False, 3, found, isa
-        _native.adjusted_tests(*tested)
+        _native.rank_tests(columns, 7, target.native, target.fitted, False, 3, found, isa)
         assert found.tobytes() == expected.tobytes()
-    beside = target._replace(covariates=covariates)
-    one_by_one = [contrasts_log_p(column[None], 7, beside)[0] for column in columns]
+    one_by_one = [contrasts_log_p(column[None], 7, target)[0] for column in columns]
     assert np.array(one_by_one).tobytes() == expected.tobytes()
 
 

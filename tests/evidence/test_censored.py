@@ -39,9 +39,8 @@ def by_risk_sets(columns, target):
     """Logarithms of p-values of all contrasts, by risk sets whether censoring differs or not."""
     log_p = contrasts_log_p(columns, MISSING, target._replace(risk=None))
     risk, other = target.risk, target.of_censoring(target.risk)
-    of_rows = risk.times, risk.events, other.targets, other.scores
-    asked = (columns, MISSING, *target.native, *of_rows, 1.0, log_p)
-    _native.risk_set_tests(*asked)
+    targets = target.native, other.native
+    _native.risk_set_tests(columns, MISSING, *targets, risk.times, risk.events, 1.0, log_p)
     return log_p
 
 

@@ -7,7 +7,7 @@ from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
-from srs_ooc.ingestion.writer import write_store
+from srs_ooc.ingestion.writer import CodedTable, write_store
 
 
 class ArrayColumns:
@@ -39,11 +39,10 @@ def make_store(path, values, labels, *, code_dtype="uint8", values_dtype="float6
     with published_folder(path) as scratch:
         write_store(
             scratch,
-            ArrayColumns(values),
+            CodedTable(ArrayColumns(values), StoreForm(code_dtype, values_dtype)),
             target,
             TableFacts("target", classes),
             names,
-            form=StoreForm(code_dtype, values_dtype),
         )
     return path
 

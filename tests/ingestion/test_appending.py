@@ -16,7 +16,6 @@ from tables import write_columns as write
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
-from srs_ooc.ingestion.shards import codes_of
 from srs_ooc.store.manifest import NAMES
 from srs_ooc.store.store import Store
 
@@ -196,7 +195,7 @@ def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
     ranges = [list(one.code_ranges(np.arange(7))) for one in (old, store)]
     n_outside = 0
     with old.columns(mapped=False) as before, store.columns(mapped=False) as after:
-        codes = [codes_of(one, np.arange(7)) for one in (before, after)]
+        codes = [one.codes(np.arange(7)) for one in (before, after)]
     for position, name in enumerate(one):
         feature = stored[position]
         mine, others = codes[1][feature], np.concatenate([one[name], other[name]])
@@ -387,7 +386,7 @@ def test_the_command_says_what_was_appended(tmp_path, tables):
         ("rows", "writer", "write_texts"),
         ("rows", "appending", "make_group"),
         ("rows", "stages", "shutil.rmtree"),
-        ("features", "shards", "write_texts"),
+        ("features", "shards", "Merging.positions"),
     ],
 )
 def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, module, name):

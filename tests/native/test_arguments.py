@@ -64,19 +64,17 @@ def reader():
 TREE = bytes([1, 1, 0, 1, 0, 3, 0, 1, 1, 3])  # a split by slot 0 and two leaves
 MAPPED = u1(1000)  # how long a mapping is is not known: none of the calls reads further
 GOOD = """
-    codes=u1(36), columns=u1(3, 12), steps=u1(3, 12), block=u1(36), code_nbytes=1, tiled=False,
-    n_rows=N_ROWS, n_columns=3, values=upto(18, "f8"), n_values=6, features=upto(3, "u4"),
+    codes=u1(36), columns=u1(3, 12), steps=u1(3, 12), code_nbytes=1, tiled=False,
+    n_rows=N_ROWS, n_columns=3, values=zeros("f8", 3, 6), features=upto(3, "u4"),
     rows=upto(12), categorical=zeros("u1", 3), importance=zeros("i8", 3), regression=False,
-    root_stats=of("i8", 6, 6, 6, 6), n_classes=2, channels=ones("i4", 12), flush=1000,
+    root_stats=np.array([[6, 6], [6, 6]]), n_classes=2, channels=ones("i4", 1, 12),
     root_scale=12.0, tree_key=1, max_features=2, max_depth=-1, min_samples_leaf=1, min_decrease=0,
-    best=False, impurity=0, xlogx=upto(13, "i8"), isa="", record_leaves=12, first_tree=0, n_trees=1,
-    bootstrap=False, n_threads=2, fitted=upto(8), predicted=upto(12, start=8),
-    labels=upto(12) % 2, shares=zeros("f8", 6, 2), places=upto(3), bounds=of("i8", 0, 5, 12),
+    best=False, impurity=0, xlogx=upto(13, "i8"), isa="", records=True, first_tree=0, n_trees=1,
+    bootstrap=False, n_threads=2, predicted=upto(12, start=8), last_tree=2,
+    labels=upto(12) // 6, shares=zeros("f8", 6, 2), places=upto(3), bounds=of("i8", 0, 5, 12),
     predicted_bounds=of("i8", 0, 2, 4), tree_keys=of("u8", 1, 2), losses=zeros("f8", 2),
 
-    root=of("i4", 0, 0), slot=of("i8", 0, -1, -1), code=of("i4", 1, 1, 1), right=of("i4", 2, 0, 1),
-    how=zeros("i4", 3), hashes=zeros("u4", 3), pair_class=of("i4", 0, 1),
-    pair_count=of("i8", 3, 3), threshold=zeros("f8", 3), altered=u1(2, 6) + np.uint8(1),
+    slot=of("i8", *[0, -1, -1] * 2), threshold=zeros("f8", 6), altered=u1(2, 6) + np.uint8(1),
     votes=ones("u1", 2, 6), bits=20, base=ones("i8", 6, 2), effects=ones("i8", 6, 4),
     n_votes=ones("i8", 6), truth=zeros("i8", 6), tally=zeros("i8", 2, 3), unit=1.0,
 
@@ -102,7 +100,7 @@ GOOD = """
     order=of("i4", 0, 1), scores=of("i8", 0, 5), exactly=True, only=3, log_p=zeros("f8", 3, 3),
     which=of("i8", 0, 2),
     rare=1, most_levels=64, target_levels=32, times=upto(12), events=upto(12) % 2 > 0,
-    censored=of("i4", *[0, 1, 1] * 4), censoring=of("i8", 0, 5), bar=1.0, shrink=0.5,
+    bar=1.0, shrink=0.5,
     basis=np.full((12, 2), 0.25), products=np.eye(2), symmetric=np.eye(3),
     vectors=zeros("f8", 3, 2), x=ones("f8", 3), a=ones("f8", 3, 2), b=ones("f8", 3, 4),
     n_root_rows=9, n_channels=0, n_fitted=9, n_predicted=1,
@@ -111,19 +109,38 @@ GOOD = """
 
 GATHER = 'features=of("u4", 0, 1, 5), rows=upto(8), out=zeros("u1", 24)'
 TREES = f"data=np.frombuffer({TREE!r} * 2, np.uint8)"
+BLOCK = 'block=made("Block"), limits=made("TreeLimits")'
+TESTED = 'target=made("RankTarget"), covariates='
+ADJUSTED = TESTED + 'made("Covariates")'
 DEALT = 'rows=zeros("f8", 2, 3), first=3, '
 CALLS = {
-    "grow": "n_threads=1",
-    "grow entropy": 'n_threads=1, impurity=1, channels=of("i4"), root_stats=of("i8", 6, 6)',
-    "grow regression": """n_threads=1, impurity=2, n_classes=1, channels=upto(12) // 6 * 7,
-        root_stats=of("i8", 12, 42), record_leaves=0, n_trees=2, bootstrap=True""",
-    "grow_sorted": 'targets=of("i4"), root_scale=8.0, shares=zeros("f8", 4, 2)',
-    "judge_subsets": """bounds=of("i8", 0, 1, 3), times=ones("u2", 2, 12), targets=of("i4"),
+    "Block": "",
+    "Response": "",
+    "Response plain": 'channels=zeros("i4", 0, 12)',
+    "Response regression": """channels=upto(12)[None] // 6 * 7, labels=zeros("i4", 12), n_classes=1,
+        regression=True""",
+    "TrainingRows": 'response=made("Response"), order=upto(12)',
+    "TrainingRows plain": """response=made("Response plain"), order=upto(12),
+        root_stats=np.array([[6], [6]])""",
+    "TrainingRows regression": """response=made("Response regression"), order=upto(12),
+        root_stats=np.array([[12, 42]])""",
+    "TreeLimits": "",
+    "TreeLimits entropy": "impurity=1",
+    "TreeLimits regression": "impurity=2",
+    "grow": f'{BLOCK}, rows=made("TrainingRows"), n_threads=1',
+    "grow entropy": """block=made("Block"), rows=made("TrainingRows plain"),
+        limits=made("TreeLimits entropy"), n_threads=1""",
+    "grow regression": """block=made("Block"), rows=made("TrainingRows regression"), n_trees=2,
+        limits=made("TreeLimits regression"), n_threads=1, records=False, bootstrap=True""",
+    "grow_sorted": f'{BLOCK}, rows=made("TrainingRows plain"), shares=zeros("f8", 4, 2)',
+    "Block without values": 'values=zeros("f8", 0, 0)',
+    "judge_subsets": """block=made("Block without values"), response=made("Response plain"),
+        limits=made("TreeLimits"), bounds=of("i8", 0, 1, 3), times=ones("u2", 2, 12),
         predicted=upto(4, "u2")""",
     "decode_trees": f'{TREES}, starts=of("i8", 0, 10), stops=of("i8", 10, 20)',
-    "predict_block": f"{TREES}[:10], rows=upto(6)",
-    "add_shares": 'n_rows=of("i8", 6, 3, 3), panel=zeros("f8", 2, 6)',
-    "add_effects": """n_rows=of("i8", 6, 3, 3), codes=u1(2, 6), base=zeros("i8", 6, 2),
+    "predict_block": f"{BLOCK}, {TREES}[:10], rows=upto(6)",
+    "add_shares": 'trees=made("decode_trees"), panel=zeros("f8", 2, 6)',
+    "add_effects": """trees=made("decode_trees"), codes=u1(2, 6), base=zeros("i8", 6, 2),
         effects=zeros("i8", 6, 4)""",
     "tally_classes": "",
     "tally_targets": 'base=ones("i8", 6, 1), effects=ones("i8", 6, 2), truth=zeros("f8", 6)',
@@ -141,7 +158,7 @@ CALLS = {
     "pack_genotypes": 'values=ones("f8", 3, 5), out=zeros("u1", 6)',
     "read_lines": 'descriptors=of("i4", descriptor()), out=zeros("u1", 6)',
     "advise_files": 'features=of("u4", 0, 2)',
-    "copy_shuffled": "",
+    "copy_shuffled": BLOCK,
     "HeaderReader.feed": "",
     "TableReader": 'kinds=b"", counts=False',
     "TableReader.set_panel": 'panel=zeros("f8", 2, 4)',
@@ -159,13 +176,17 @@ CALLS = {
     "RowDealer.lines": 'panel=zeros("f8", 5, 2), block=0, out=zeros("f8", 2, 4)',
     "halve_columns": "codes=u1(3, 12), first=61",
     "scan_pairs": 'tiles=np.full((2, 2, 64), 5, "u8"), n_columns=70, scores=zeros("f8", 8)',
-    "rank_tests": "",
-    "level_tests": "",
-    "risk_set_tests": 'nominal=False, order=of("i4")',
-    "adjusted_tests": "",
-    "adjusted_steps": 'out=zeros("u1", 3, 36)',
-    "step_tests": "",
-    "adjusted_level_tests": "",
+    "RankTarget": "",
+    "RankTarget levels": 'nominal=False, order=of("i4")',
+    "RankTarget censoring": 'nominal=False, order=of("i4"), targets=of("i4", *[0, 1, 1] * 4)',
+    "Covariates": "",
+    "rank_tests": TESTED + "None",
+    "rank_tests adjusted": ADJUSTED,
+    "level_tests": TESTED + "None",
+    "level_tests adjusted": ADJUSTED,
+    "risk_set_tests": 'target=made("RankTarget levels"), censoring=made("RankTarget censoring")',
+    "adjusted_steps": ADJUSTED + ', out=zeros("u1", 3, 36)',
+    "step_tests": ADJUSTED,
     "logs": 'out=zeros("f8", 3)',
     "powers": 'out=zeros("f8", 3)',
     "add_products": 'out=zeros("f8", 2, 4)',
@@ -190,10 +211,10 @@ def signatures():
     stub = ast.parse(Path(inspect.getfile(_native)).with_name("_native.pyi").read_text())
     found = {}
     for node in stub.body:
+        owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
         for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
             if isinstance(inner, ast.FunctionDef):
-                name = f"{node.name}.{inner.name}" if isinstance(node, ast.ClassDef) else inner.name
-                found[name.removesuffix(".__init__")] = {
+                found[f"{owner}{inner.name}".removesuffix(".__init__")] = {
                     a.arg: "NDArray" in ast.unparse(a.annotation)
                     for a in inner.args.args
                     if a.arg != "self"
@@ -206,6 +227,11 @@ def call_of(name):
     values = eval(f"dict({GOOD})") | eval(f"dict({CALLS[name]})")
     names = signatures()[name.partition(" ")[0]]
     return {key: values[key] for key in names}
+
+
+def made(name, **others):
+    """Return what a call makes, or returns."""
+    return function_at(name)(**call_of(name) | others)
 
 
 def function_at(name):
@@ -222,7 +248,7 @@ def names_in(text):
 OUTPUTS = names_in(
     "importance of grow, importance of grow_sorted, shares, losses, base of add_effects,"
     "effects of add_effects, tally, out, bounds of draw_subsets, sums, n_drawn of add_outcome,"
-    "n_better of add_outcome, changed, block, codes of code_columns, n_missing,"
+    "n_better of add_outcome, changed, codes of Block, codes of code_columns, n_missing,"
     "n_codes of code_columns, exact, kinds of code_columns, lows, highs, panel of set_panel,"
     "panel of put_rows, panel of deal, log_p, contrasts, symmetric, values of top_eigenvectors,"
     "vectors, items of sort_items, tiles of halve_columns, scores of scan_pairs, pairs"
@@ -230,37 +256,32 @@ OUTPUTS = names_in(
 """Arguments that are written to."""
 
 ANY_LENGTH = names_in(
-    "excluded, out of draw_distinct, out of draw_blocks, bounds of draw_subsets, data,"
-    "values of look_at, panel of set_panel, root, addresses, descriptors, items,"
-    "features of advise_files, features of gather_mapped, features of gather_files,"
-    "rows of gather_mapped, rows of gather_files, rows of gather_genotypes,"
-    "features of gather_genotypes, xlogx of grow, slots, ends, panel of add_shares,"
-    "shares of add_shares, features of predict_block, values of top_eigenvectors,"
-    "rows of put_rows, rows of grow, fitted, values of grow, which of level_tests,"
-    "which of adjusted_level_tests, columns of RowDealer, rows of deal, panel of deal,"
-    "panel of lines, out of lines, codes of halve_columns, coefficients"
+    "excluded, out of draw_distinct, out of draw_blocks, bounds of draw_subsets, data, "
+    "values of look_at, values of Block, channels of Response, panel of set_panel, addresses, "
+    "descriptors, items, features of grow, features of grow_sorted, features of judge_subsets, "
+    "features of advise_files, features of gather_mapped, features of gather_files, "
+    "rows of gather_mapped, rows of gather_files, rows of gather_genotypes, "
+    "features of gather_genotypes, slots, ends, panel of add_shares, shares of add_shares, "
+    "features of predict_block, values of top_eigenvectors, rows of put_rows, "
+    "xlogx of TrainingRows, which of level_tests, columns of adjusted_steps, "
+    "columns of RowDealer, rows of deal, panel of deal, basis of Covariates, panel of lines, "
+    "out of lines, codes of halve_columns, coefficients"
 )
 """Arguments of which a length that differs by one says something else, and nothing wrong."""
 
 ROWS = [-1, N_ROWS]
 READ = {"features": [6, 2**32 - 1], "rows": ROWS}
-NODES = {"root": [-1, 3], "slot": [-3, 2, LARGE], "right": [-1, 2], "code": [-1, 2]}
-NODES |= {"n_rows": [-1, 0], "pair_class": [-1, 2]}
+NODES = {"slot": [-3, -2, 0, 2, LARGE]}
 SAMPLED = {"features": [4, 2**32 - 1]}
-CENSORED = {"rows": ROWS, "starts": [-1, 5, 13, LARGE], "targets": [-1, 2]}
-CENSORED |= {"scores": [-1, 0, 65536]}
-TESTED = CENSORED | {"order": [-1, 2]}
+LEVELS = {"rows": [-1, 2**31 - 1], "starts": [-1, 5, 13, LARGE], "targets": [-1, 2]}
+LEVELS |= {"scores": [-1, 0, 65536]}
 BEYOND = {
-    "grow": {
-        "rows": [*ROWS, 2**31 - 1],
-        "root_stats": [-1, 0, 7, LARGE],
-        "channels": [0, 2**31 - 1],
-    },
-    "grow regression": {"root_stats": [-1, LARGE], "channels": [-(2**31), 2**31 - 1]},
-    "grow_sorted": {"fitted": ROWS, "predicted": ROWS, "labels": [-1, 2]},
+    "Response": {"labels": [-1, 2], "channels": [-(2**31)]},
+    "TrainingRows": {"order": [*ROWS, 2**31 - 1], "root_stats": [-1, 0, 7, LARGE]},
+    "TrainingRows regression": {"root_stats": [-1, LARGE]},
+    "grow_sorted": {"predicted": ROWS},
     "judge_subsets": {"places": [-1, N_COLUMNS], "predicted": [N_ROWS], "times": [65535]}
-    | {"bounds": [-LARGE, -1, 1, 4, LARGE], "predicted_bounds": [-LARGE, 1, 5, LARGE]}
-    | {"labels": [-1, 2]},
+    | {"bounds": [-LARGE, -1, 1, 4, LARGE], "predicted_bounds": [-LARGE, 1, 5, LARGE]},
     "decode_trees": {"starts": [-1, 21, LARGE], "stops": [-1, 0, 21, LARGE]},
     "predict_block": {"rows": ROWS, "features": [0, 1]},
     "add_shares": NODES,
@@ -280,15 +301,15 @@ BEYOND = {
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
     "put_rows": {"columns": [3, 2**32 - 1]},
     "RowDealer": {"columns": [2, 3, 2**32 - 1]},
-    "rank_tests": TESTED,
-    "level_tests": TESTED | {"which": [-1, N_COLUMNS]},
-    "adjusted_tests": TESTED,
-    "risk_set_tests": CENSORED | {"censored": [-1, 2], "censoring": [-1, 0, 65536]},
-    "step_tests": TESTED,
-    "adjusted_level_tests": TESTED | {"which": [-1, N_COLUMNS]},
+    "RankTarget": LEVELS | {"order": [-1, 2]},
+    "RankTarget levels": LEVELS,
+    "level_tests": {"which": [-1, N_COLUMNS]},
+    "level_tests adjusted": {"which": [-1, N_COLUMNS]},
 }
 """What the last item of an array may not be."""
 
+SHORT = made("Response", labels=upto(11) // 6, channels=ones("i4", 1, 11))
+OF_SHORT = {"response": SHORT, "order": upto(11), "root_stats": of("i8", [6, 6], [5, 5])}
 WRONG_NUMBERS: dict[str, tuple | list] = {
     **dict.fromkeys(["column_nbytes", "max_features", "n_trees", "page_items"], (-1, 0)),
     **dict.fromkeys(["n_classes", "n_candidates", "rare"], (-1, 0, LARGE)),
@@ -297,12 +318,11 @@ WRONG_NUMBERS: dict[str, tuple | list] = {
     **dict.fromkeys(["source", "target", "impurity", "n_channels"], (-1, 3)),
     "code_nbytes": [-1, 0, 3, 8],
     "n_rows": [-1, 0, 13, 2**31, LARGE],
-    "n_values": [-1, 0, 7, LARGE],
     "n_features": [-1, 0, 100, LARGE],
     "chunk_features": [-1, 0, 2**31],
-    "record_leaves": [-1, 1, N_ROWS - 1, LARGE],
     "min_decrease": [-1],
-    "flush": [LARGE],
+    "last_tree": [-1, 3, LARGE],
+    "shrink": [0.0, 1.5, float("nan")],
     "root_scale": [-1.0, float("nan"), float("inf")],
     "bits": [-1, 63],
     "block_size": [-1, 0, 10, LARGE],
@@ -317,6 +337,11 @@ WRONG_NUMBERS: dict[str, tuple | list] = {
     "marks": [b"", b",", b",,,,"],
     "kinds": [b"\0", bytes([9, 0, 0]), bytes([2, 0, 0]), bytes(4)],
     "row_kinds": [{b"1": 2}, {b"1": 5}, {b"1": 300}],
+    "block": [made("Block without values", n_columns=2)],
+    "rows": [made("TrainingRows", **OF_SHORT)],
+    "response": [SHORT],
+    "covariates": [made("Covariates", basis=np.eye(2))],
+    "censoring": [made("RankTarget", rows=upto(13, start=1))],
 }
 RIGHT_NUMBERS = names_in(
     f"unit 0.0 of tally_targets, first {LARGE} of draw_subsets, n_rows 13 of gather_mapped,"
@@ -386,8 +411,11 @@ def other_calls(name):
         if isinstance(value, np.ndarray):
             cases = list(other_arrays(name, argument, value))
         else:
-            wrong = WRONG_NUMBERS.get(argument, [])
+            is_read = (name, argument) != ("step_tests", "covariates")  # but for their scale
+            wrong = WRONG_NUMBERS.get(argument, []) if is_read else []
             cases = [("ValueError", str(item), item) for item in wrong]
+            if type(value).__module__ == _native.__name__:
+                cases.append(("TypeError", "another object", MADE["TextCoder"]()))
             if type(value) is int:
                 cases += [("", str(item), item) for item in (-LARGE, -1, 0, 1, 300, LARGE)]
         for error, what, other in cases:

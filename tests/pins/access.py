@@ -26,12 +26,12 @@ from srs_ooc.learners.model_learner import Trial
 from srs_ooc.methods.networks.network_run import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.runs.ledger import VALID
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import TrainingShape, run_leases
 from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.settling import settle
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
@@ -172,7 +172,7 @@ def status_of_run(run):
 def begin_run(store, run, iterations, keep_going, *, save_trees=None, **options):
     """Create a run and work on it until ``keep_going`` says no."""
     request = Request(
-        Options(**options), iterations=iterations, memory_mb=512, threads=1, save_trees=save_trees
+        options=options, iterations=iterations, memory_mb=512, threads=1, save_trees=save_trees
     )
     ledger = open_or_create(Store.open(store), run, request)
     try:
@@ -186,7 +186,7 @@ def needs_of(shape, options, cap_nbytes, *, saves):
     form = TrainingShape(n_stored_rows=shape["n_rows"], **shape)
     found = {}
     for what, size in (("default", {}), ("largest", {"subspace_size": "max"})):
-        spec = settle(Options(**options, **size), form, "", cap_nbytes, saves_trees=saves)
+        spec = settle({**options, **size}, form, "", cap_nbytes, saves_trees=saves)
         found[f"{what} q"] = spec.subspace_size
         leases = run_leases(spec, form, saves=saves)
         found[f"smallest cap at {what} q"] = PROCESS_NBYTES + total_nbytes(leases)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from access import digests_of_store
 from digests import digest_of_array, digest_of_json
+from pinned_tables import run_table
 from scripts import cells_of, masked, played
-from tables import run_table
 
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
 _SHORT = "-q --threads 1 --iterations 60 --q 20"

@@ -10,7 +10,7 @@ from access import (
     status_of_run,
 )
 from digests import digest_of_json, rounded
-from tables import run_table
+from pinned_tables import run_table
 
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
 

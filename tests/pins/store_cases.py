@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from access import digests_of_store, ingest_file, ingest_object
-from tables import ROLES, counts, matrix, small_table
+from pinned_tables import ROLES, counts, matrix, small_table
 
 COMMITTED = Path(__file__).parents[1] / "fixtures" / "tables"
 """Files whose bytes depend on the version of the library that writes them."""

@@ -30,14 +30,13 @@ from srs_ooc.planning.speed import (
     memory_plan,
     recommended_iterations,
 )
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import (
     fixed_leases,
     largest_subspace,
     work_nbytes,
 )
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.store import Store
 
@@ -48,9 +47,9 @@ def short_probe(monkeypatch):
 
 
 def drafted(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
-    asked = Options(**{"judge": "probe"} | options)
-    return RunDraft.of_numbers(
-        Request(asked, memory_mb=memory_mb, threads=threads), n_rows, n_features
+    asked = {"judge": "probe"} | options
+    return Plan.of_numbers(
+        Request(options=asked, memory_mb=memory_mb, threads=threads), n_rows, n_features
     )
 
 
@@ -208,7 +207,7 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     before = sorted(tmp_path.rglob("*"))
-    planned = RunDraft.of(Store.open(store), Request(Options(subspace_size="20"), threads=2))
+    planned = Plan.of(Store.open(store), Request(options={"subspace_size": "20"}, threads=2))
     plan, of_numbers = plan_values(planned), plan_values(drafted())
     assert sorted(tmp_path.rglob("*")) == before
     assert plan["seconds_measured"]
@@ -229,7 +228,7 @@ def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
     srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=values[0] + labels, task="regression")
     rows = tmp_path / "rows.txt"
     rows.write_text("\n".join(map(str, range(1, 41))))
-    planned = RunDraft.of(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
+    planned = Plan.of(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
     assert planned.shape.n_rows == 40
     assert planned.class_counts == ()
 
@@ -239,7 +238,7 @@ def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
-    planned = RunDraft.of(Store.open(store), Request(threads=2))
+    planned = Plan.of(Store.open(store), Request(threads=2))
     assert measured_speed(planned).how.startswith("3 real iterations")
 
 
@@ -247,7 +246,7 @@ def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     with pytest.raises(UsageError, match="subspace-size"):
-        RunDraft.of(Store.open(store), Request(Options(subspace_size="151")))
+        Plan.of(Store.open(store), Request(options={"subspace_size": "151"}))
 
 
 def test_the_values_are_json_ready():

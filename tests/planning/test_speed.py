@@ -18,13 +18,13 @@ from srs_ooc.cli.plan import plan_lines
 from srs_ooc.evidence import conditional_tests
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.planning import speed
-from srs_ooc.planning.run_plan import draft_asked, largest_held, plan_values
+from srs_ooc.planning.run_plan import largest_held, plan_asked, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
 from srs_ooc.runs.feature_tests import MarginalTests
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import RunBudget, largest_subspace
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
@@ -72,8 +72,8 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
         }
 
         def drafted(memory_mb=memory_mb, given=given, **more):
-            request = Request(Options(**given | more), memory_mb=memory_mb, threads=4)
-            return RunDraft.of_numbers(request, N_ROWS, N_FEATURES)
+            request = Request(options=given | more, memory_mb=memory_mb, threads=4)
+            return Plan.of_numbers(request, N_ROWS, N_FEATURES)
 
         try:
             memory_plan(drafted())
@@ -159,12 +159,12 @@ def stored(tmp_path_factory):
 def asked_of(given, memory_mb, **more):
     given = given | more
     saves = given.pop("save_trees", None)
-    return Request(Options(**given), memory_mb=memory_mb, threads=2, save_trees=saves)
+    return Request(options=given, memory_mb=memory_mb, threads=2, save_trees=saves)
 
 
 def caps_from_the_least(store, given):
     """The least cap that a run of a hundred columns is accepted with, some above, and plenty."""
-    draft = RunDraft.of(store, asked_of(given, 1000, subspace_size="100"))
+    draft = Plan.of(store, asked_of(given, 1000, subspace_size="100"))
     needed = PROCESS_NBYTES + max(map(total_nbytes, draft.stages()))
     return [ceil_div(needed, MB) + more for more in (0, 1, 2, 4, 1000)]
 
@@ -172,8 +172,8 @@ def caps_from_the_least(store, given):
 def refusal_of(store, request):
     """Create a run and all it works with; return why it is refused, None if it is not."""
     try:
-        draft = RunDraft.of(store, request)
-        with draft.resources():
+        draft = Plan.of(store, request)
+        with Resources.of(draft):
             return None
     except BudgetError as error:
         return str(error)
@@ -181,7 +181,7 @@ def refusal_of(store, request):
 
 def check_kept(store, given, memory_mb):
     """Check that the largest q that a plan promises is accepted, and the next is not."""
-    draft = RunDraft.of(store, asked_of(given, memory_mb))
+    draft = Plan.of(store, asked_of(given, memory_mb))
     q = largest_held(draft)
     assert draft.spec.subspace_size <= q <= P_STORED
     assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q))) is None
@@ -236,8 +236,8 @@ def test_commands_keep_to_the_plan_in_processes_of_their_own(stored, tmp_path, a
 def test_numbers_alone_promise_what_the_store_does(stored, given):
     asked = asked_of(given, 98)
     with growth_counted():
-        of_store = RunDraft.of(Store.open(stored("classes")), asked)
-        of_numbers = RunDraft.of_numbers(asked, N_ROWS, P_STORED)
+        of_store = Plan.of(Store.open(stored("classes")), asked)
+        of_numbers = Plan.of_numbers(asked, N_ROWS, P_STORED)
         plans = [plan_values(draft) for draft in (of_store, of_numbers)]
     for part in ("subspace_size", "largest_subspace_size", "leases", "free_mb"):
         assert plans[0][part] == plans[1][part]
@@ -251,20 +251,20 @@ def test_of_a_store_at_a_url_requests_under_way_are_left_out(stored, tmp_path):
     with serving(path.parent) as server, growth_counted():
         store = open_store(f"{server.url}/{path.name}", cache=CacheOptions(str(tmp_path), 64))
         memory_mb = caps_from_the_least(store, {})[2]
-        there = plan_values(RunDraft.of(store, asked_of({}, memory_mb)))["largest_subspace_size"]
+        there = plan_values(Plan.of(store, asked_of({}, memory_mb)))["largest_subspace_size"]
         assert there == check_kept(store, {}, memory_mb)
-        here = largest_held(RunDraft.of(Store.open(path), asked_of({}, memory_mb)))
+        here = largest_held(Plan.of(Store.open(path), asked_of({}, memory_mb)))
         assert there < here
         with pytest.raises(BudgetError, match="max grows with the cap"):
-            RunDraft.of(store, asked_of({}, memory_mb, subspace_size="max"))
+            Plan.of(store, asked_of({}, memory_mb, subspace_size="max"))
 
 
 def test_of_a_model_that_is_tried_nothing_is_promised_beyond_the_trial(monkeypatch):
     from srs_ooc.learners import model_learner
 
     monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
-    given = Options(method="rs", model="knn", subspace_size="50")
-    draft = RunDraft.of_numbers(Request(given, memory_mb=300), 200, 500)
+    given = {"method": "rs", "model": "knn", "subspace_size": "50"}
+    draft = Plan.of_numbers(Request(options=given, memory_mb=300), 200, 500)
     plan = plan_values(draft)
     assert plan["largest_subspace_size"] is None
     said = "\n".join(plan_lines(draft, plan))
@@ -278,8 +278,8 @@ P, N_FIRST = 20_000, 300
 
 
 def planned(method, **options):
-    options = Options(method=method, models=10, folds=2, **options)
-    return draft_asked(None, Request(options, memory_mb=1000), 200, P)
+    options = {"method": method, "models": 10, "folds": 2, **options}
+    return plan_asked(None, Request(options=options, memory_mb=1000), 200, P)
 
 
 @pytest.mark.parametrize("method", ["prs", "rase"])
@@ -290,10 +290,11 @@ def test_a_run_behind_a_screen_is_that_and_a_run_on_what_it_lets_through(method)
     assert n_trees == 2000
     rest = rest_of_it.spec
     assert rest_of_it.shape.n_candidates == N_FIRST
-    alone = draft_asked(
+    alone = plan_asked(
         None,
         Request(
-            Options(method=method, models=10, folds=2, subspace_size=str(N_FIRST)), memory_mb=1000
+            options={"method": method, "models": 10, "folds": 2, "subspace_size": str(N_FIRST)},
+            memory_mb=1000,
         ),
         200,
         N_FIRST,
@@ -389,7 +390,7 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
     monkeypatch.setattr(MarginalTests, "of", tests_alone)
     monkeypatch.setattr(speed, "add_tests_beside", tests_beside)
     monkeypatch.setattr(MarginalTests, "best_pairs", lambda *_, **how: None)
-    draft = RunDraft.of(Store.open(stored("classes")), Request(memory_mb=1000))
+    draft = Plan.of(Store.open(stored("classes")), Request(memory_mb=1000))
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
     later = speed_of(draft, memory_plan(draft)).later
     assert later["closing"] == pytest.approx(n_rounds * ALL * 0.25, rel=1e-6)
@@ -406,8 +407,8 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
 def test_every_stage_of_a_run_has_its_time(stored, monkeypatch, given, stages):
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
     monkeypatch.setattr(speed, "STAGE_SECONDS", 0.0)
-    request = Request(Options(**given), memory_mb=1000, threads=1)
-    draft = RunDraft.of(Store.open(stored("classes")), request)
+    request = Request(options=given, memory_mb=1000, threads=1)
+    draft = Plan.of(Store.open(stored("classes")), request)
     plan = plan_values(draft)
     assert list(plan["stage_seconds"]) == ["iterations", *stages]
     assert all(seconds > 0 for seconds in plan["stage_seconds"].values())
@@ -422,13 +423,13 @@ def test_halves_are_runs_on_half_of_the_rows(stored, monkeypatch):
     rows = []
 
     def speed_by_rows(draft, _):
-        rows.append(draft.task.n_rows if draft.store else draft.shape.n_rows)
+        rows.append(draft.task.n_rows if draft.table else draft.shape.n_rows)
         return Speed(1.0, True, "a try", {"closing": 0.5, "tests": float(rows[-1])})
 
     monkeypatch.setattr("srs_ooc.planning.speed.speed_of", speed_by_rows)
     store = Store.open(stored("classes"))
     asked = Request(memory_mb=1000, halves=4)
-    for draft in (RunDraft.of(store, asked), RunDraft.of_numbers(asked, N_ROWS, P_STORED)):
+    for draft in (Plan.of(store, asked), Plan.of_numbers(asked, N_ROWS, P_STORED)):
         stages = plan_values(draft)["stage_seconds"]
         assert rows[-2:] == [N_ROWS, N_ROWS // 2]
         assert stages["halves"] == 4 * (stages["iterations"] + 0.5 + N_ROWS // 2)
@@ -436,7 +437,7 @@ def test_halves_are_runs_on_half_of_the_rows(stored, monkeypatch):
 
 
 def test_of_numbers_alone_what_is_left_out_is_said():
-    draft = RunDraft.of_numbers(Request(memory_mb=1000), 100, 1000)
+    draft = Plan.of_numbers(Request(memory_mb=1000), 100, 1000)
     said = "\n".join(plan_lines(draft, plan_values(draft)))
     assert "last stage and tests are not in this" in said
     assert "in all" not in said

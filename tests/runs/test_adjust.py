@@ -11,11 +11,10 @@ from command import command_line, error_of, json_of, peak_kb, srs_ooc, wait_for
 
 import srs_ooc as package
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.runs.halves import half_of
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store
 
 N_ROWS, N_FEATURES = 300, 200
@@ -116,18 +115,18 @@ def test_threads_and_caps_do_not_change_the_verdict(store, tmp_path):
 @pytest.mark.slow
 def test_halves_have_the_null_model_of_all_rows(store, tmp_path):
     opened = open_store(store)
-    request = Request(Options(adjust="all", subspace_size="20"), iterations=20, halves=2)
+    request = Request(options={"adjust": "all", "subspace_size": "20"}, iterations=20, halves=2)
     with closing(open_or_create(opened, tmp_path / "a.run", request)) as run:
-        spec, inputs = run.spec, run.inputs
-        halves = [half_of(spec, opened, inputs, number) for number in (0, 1)]
+        plan = Plan.of_run(run, opened)
+        halves = [plan.half(number) for number in (0, 1)]
         work_on(run, opened, request)
-    whole = inputs.null_model
+    whole = plan.inputs.null_model
     assert whole is not None
-    for half_spec, here in halves:
-        null = here.null_model
+    for half in halves:
+        null = half.inputs.null_model
         assert null is not None
-        assert (null.basis == whole.basis[here.rows]).all()
-        assert half_spec.null_model == here.null_digest != spec.null_model
+        assert (null.basis == whole.basis[half.inputs.rows]).all()
+        assert half.spec.null_model == half.inputs.null_digest != plan.spec.null_model
     assert json_of("status", tmp_path / "a.run", "--json")["halves"]["done"] == 2
 
 

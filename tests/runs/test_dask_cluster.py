@@ -25,12 +25,13 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import batches, dask_cluster, halves
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
-from srs_ooc.runs.halves import HalfJob, fits_workers
+from srs_ooc.runs.halves import HalfJob
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
-from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.whole_runs import fits_workers
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor, fit_by_hash
 
@@ -184,7 +185,7 @@ class Elsewhere(DaskCluster):
 
 def work(store, run, cluster):
     opened = Store.open(store)
-    request = Request(Options(judge="probe"), iterations=30, memory_mb=4000, cluster=cluster)
+    request = Request(options={"judge": "probe"}, iterations=30, memory_mb=4000, cluster=cluster)
     with closing(open_or_create(opened, run, request)) as ledger:
         work_on(ledger, opened, request)
 
@@ -494,11 +495,11 @@ def test_halves_done_elsewhere_and_here_are_taken_up(small, halved, tmp_path, cl
 
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, client, caplog):
     opened = Store.open(small)
-    request = Request(Options(subspace_size=20))
-    spec = RunDraft.of(opened, request).spec
+    request = Request(options={"subspace_size": 20})
+    plan = Plan.of(opened, request)
     for megabytes, fits in ((66, False), (500, True)):
         cluster = DaskCluster(client, megabytes)
-        assert fits_workers(cluster, spec, opened, Inputs(), "halves") == fits
+        assert fits_workers(cluster, plan, "halves") == fits
     assert "halves come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text
 

@@ -24,12 +24,12 @@ from srs_ooc.learners.tree_learner import PROBE_FEATURE, tree_key
 from srs_ooc.runs import engine
 from srs_ooc.runs.engine import Speculation, ThreadExecutor
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import shape_of
-from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.settling import settle
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.chain import Chain
@@ -115,8 +115,8 @@ def run_state(run):
 
 def run_to(store, run, n_iterations, *, threads=1, memory_mb=4000, **options):
     test = {"probe_min_draws": 3, "probe_min_wins": "0.8"} if options["judge"] == "probe" else {}
-    asked = Options(subspace_size="20", **test | options)
-    request = Request(asked, iterations=n_iterations, threads=threads, memory_mb=memory_mb)
+    asked = {"subspace_size": "20", **(test | options)}
+    request = Request(options=asked, iterations=n_iterations, threads=threads, memory_mb=memory_mb)
     work_on_run(store, run, request)
     return run_state(run)
 
@@ -284,7 +284,10 @@ def store(tmp_path_factory):
 def committed_before_kill(store, run, at, clock):
     """Kill a run after ``at`` iterations; return how many are committed."""
     request = Request(
-        Options(subspace_size=10, judge="positive"), iterations=1000, memory_mb=2000, threads=1
+        options={"subspace_size": 10, "judge": "positive"},
+        iterations=1000,
+        memory_mb=2000,
+        threads=1,
     )
 
     def watch(step):
@@ -327,10 +330,10 @@ KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 
 def times_to_find_all(store, alpha, relevant):
     opened, inputs = Store.open(store), Inputs()
-    options = Options(alpha=alpha, subspace_size="12", judge="positive")
+    options = {"alpha": alpha, "subspace_size": "12", "judge": "positive"}
     spec = settle(options, shape_of(opened.manifest, inputs), opened.fingerprint, 1000 * MB)
-    task, times = Task.of_run(spec, opened, inputs), []
-    with RunContext(spec, opened, task, 1000 * MB, threads=1).resources() as resources:
+    asked, times = Request(memory_mb=1000, threads=1), []
+    with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(N_RUNS):
             engine = resources.engine(None, seed)
             sampler = engine.sampler

@@ -21,14 +21,15 @@ import srs_ooc as package
 from srs_ooc.base.budget import NAMED_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.runs import halves, ledger, verification
-from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
+from srs_ooc.runs import halves, ledger, plan, verification
+from srs_ooc.runs.halves import FIRST, halves_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.run import Run
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import MOST_HALVES, Request
+from srs_ooc.runs.run import HALVES, Run
 from srs_ooc.runs.run_memory import TrainingShape, half_leases, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import MOST_HALVES, Request, settle
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.settling import settle
 from srs_ooc.runs.verification import verify_run
 from srs_ooc.store.store import Store
 
@@ -44,7 +45,7 @@ def _few_trees():
 
 def asked(n_halves=N_HALVES, **how):
     how = {"iterations": 60, "memory_mb": 4000, "threads": 1} | how
-    return Request(Options(subspace_size="20", seed=3), halves=n_halves, **how)
+    return Request(options={"subspace_size": "20", "seed": 3}, halves=n_halves, **how)
 
 
 def work(store, run, request, watch=lambda _: True):
@@ -76,16 +77,16 @@ def whole(store):
 @pytest.mark.slow
 def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
     with closing(Run(whole, writable=False)) as ledger:
-        spec, inputs, found = ledger.spec, ledger.inputs, halves_of(ledger)
+        plan, found = Plan.of_run(ledger, store), halves_of(ledger)
     ids, results = list(store.row_ids), []
     for number in range(N_HALVES):
-        half, here = half_of(spec, store, inputs, number)
+        half = plan.half(number)
         results.append(
             package.run(
                 store,
                 out=tmp_path / f"{number}.run",
-                rows=[ids[row] for row in here.rows.tolist()],
-                seed=half.run.seed,
+                rows=[ids[row] for row in half.inputs.rows.tolist()],
+                seed=half.spec.run.seed,
                 q=20,
                 iterations=60,
             )
@@ -274,6 +275,10 @@ def spec(whole):
         return ledger.spec
 
 
+def planned(spec, store, **inputs):
+    return Plan(Request(), spec, None, store, Inputs(**inputs))
+
+
 def rows_of(spec, number, classes, strata=None, groups=None):
     """The rows of a half of a table that has nothing but these columns."""
     columns = {"target": classes, "strata": strata, "groups": groups}
@@ -286,7 +291,7 @@ def rows_of(spec, number, classes, strata=None, groups=None):
         unchanged=nullcontext,
         **{name: lambda column=column: column for name, column in columns.items()},
     )
-    return half_of(spec, store, Inputs(), number)[1].rows.tolist()
+    return planned(spec, store).half_inputs(number).rows.tolist()
 
 
 @given(st.integers(0, 99), st.integers(2, 5), st.integers(0, 2**32))
@@ -309,13 +314,13 @@ def test_groups_stay_whole(spec, number, seed):
 
 
 def test_a_pair_is_another_deal_than_the_next(store, spec):
-    rows = [half_of(spec, store, Inputs(), number)[1].rows.tolist() for number in range(4)]
+    rows = [planned(spec, store).half_inputs(number).rows.tolist() for number in range(4)]
     assert rows[0] not in rows[2:]
 
 
 def test_rows_left_out_and_excluded_features_stay_out(store, spec):
-    given = Inputs(np.array([4], np.uint32), np.arange(20, 100, dtype=np.int32))
-    pair = [half_of(spec, store, given, number)[1] for number in (0, 1)]
+    given = {"excluded": np.array([4], np.uint32), "rows": np.arange(20, 100, dtype=np.int32)}
+    pair = [planned(spec, store, **given).half_inputs(number) for number in (0, 1)]
     assert sorted([*pair[0].rows, *pair[1].rows]) == list(range(20, 100))
     assert pair[0].excluded.tolist() == [4]
 
@@ -352,13 +357,13 @@ def test_more_halves_than_tell_anything_are_refused(store, whole):
 
 def test_a_stop_is_heeded_while_halves_are_checked(store, tmp_path, monkeypatch):
     run, steps, dealt = work(store, tmp_path / "a.run", asked(None)), [], []
-    of_number = halves.half_of
+    of_number = Plan.half
 
-    def deal(*given):
-        dealt.append(given[-1])
-        return of_number(*given)
+    def deal(plan, number):
+        dealt.append(number)
+        return of_number(plan, number)
 
-    monkeypatch.setattr(halves, "half_of", deal)
+    monkeypatch.setattr(Plan, "half", deal)
 
     def watch(step):
         steps.append(step)
@@ -383,7 +388,7 @@ def test_groups_that_are_a_class_each_cannot_be_halved(tmp_path):
 def test_a_cap_that_does_not_hold_dealing_is_refused_with_the_smallest(
     store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(halves, "DEALING_NBYTES", 10 * MB)
+    monkeypatch.setattr(plan, "DEALING_NBYTES", 10 * MB)
     with pytest.raises(BudgetError, match="smallest cap"):
         work(store, tmp_path / "a.run", asked(2, memory_mb=600))
     assert not (tmp_path / "a.run").exists()
@@ -423,7 +428,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
 ):
     sizes = n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize
     shape = TrainingShape(*sizes, n_stored_rows=n_rows)
-    options = Options(subspace_size="1", judge="tests" if by_tests else "probe")
+    options = {"subspace_size": "1", "judge": "tests" if by_tests else "probe"}
     spec = settle(options, shape, "", 10**12)
     whole, half = (
         total_nbytes(run_leases(spec, one))
@@ -435,7 +440,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
 def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
     shape = TrainingShape(100_000, 500, 500, 2, 1)
     needs = {
-        total_nbytes(half_leases(settle(Options(subspace_size=q), shape, "", 10**12), shape))
+        total_nbytes(half_leases(settle({"subspace_size": q}, shape, "", 10**12), shape))
         for q in ("1", "100", "500")
     }
     assert len(needs) == 1

@@ -25,10 +25,9 @@ from srs_ooc.results.exporting import export_columns
 from srs_ooc.runs import inputs
 from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.inputs import NAME_NBYTES, SideFile, read_lines
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import TABLE, Verdict, verdict_on
 from srs_ooc.store.store import Store
 
@@ -72,8 +71,8 @@ class Swap:
 
 
 def request(**given):
-    asked = Options(subspace_size="40", seed=3)
-    return Request(asked, iterations=ITERATIONS, memory_mb=4000, threads=1, **given)
+    asked = {"subspace_size": "40", "seed": 3}
+    return Request(options=asked, iterations=ITERATIONS, memory_mb=4000, threads=1, **given)
 
 
 def found_of(run):

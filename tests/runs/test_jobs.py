@@ -12,12 +12,9 @@ from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
 from srs_ooc.runs.batches import GrowJob
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
-from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import TrainingRows
 
@@ -38,11 +35,9 @@ def _nothing_prepared(monkeypatch):
 
 def job_of(store, token="a", memory_mb=400, **options):
     opened = Store.open(store)
-    request = Request(Options(judge="positive", subspace_size=20, **options))
-    spec = RunDraft.of(opened, request).spec
-    task = Task.of_run(spec, opened, Inputs())
-    there = WorkerStore.of(opened, memory_mb)
-    return GrowJob(there, spec.to_json(), task.rows, task.target, token=token)
+    request = Request(options={"judge": "positive", "subspace_size": 20, **options})
+    plan, there = Plan.of(opened, request), WorkerStore.of(opened, memory_mb)
+    return GrowJob(there, plan.spec.to_json(), None, plan.task.target, token=token)
 
 
 def iteration_of(number, split=None):

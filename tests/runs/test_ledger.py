@@ -30,10 +30,9 @@ from srs_ooc.runs.ledger import (
     read_notes,
     write_note,
 )
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
 
@@ -334,7 +333,9 @@ def test_a_ledger_that_does_not_count_its_commits_is_damaged(left):
 def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     values, labels = noise_table(60, FEW)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
-    asked = Request(Options(judge="probe", subspace_size="20"), iterations=50, memory_mb=4000)
+    asked = Request(
+        options={"judge": "probe", "subspace_size": "20"}, iterations=50, memory_mb=4000
+    )
     ledger = open_or_create(Store.open(store), run, asked)
     work_on(ledger, Store.open(store), asked)
     shutil.copytree(run, tmp_path / "k.run")
@@ -355,7 +356,7 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
 def test_a_loss_in_a_half_names_the_run_and_is_accepted_with_it(tmp_path):
     values, labels = noise_table(60, FEW)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
-    asked = Request(Options(subspace_size="20"), iterations=60, memory_mb=4000, halves=2)
+    asked = Request(options={"subspace_size": "20"}, iterations=60, memory_mb=4000, halves=2)
 
     def work(watch=lambda _: True, **how):
         ledger = Run(run, writable=True, **how) if run.exists() else None
@@ -474,7 +475,9 @@ def test_a_finished_run_is_read_without_permission_to_write(readable, out):
 def killed_copy(readable, name="k.run"):
     """A copy of a run with commits in its write-ahead file, as a kill leaves it."""
     store, other = readable.with_name("t.zarr"), readable.with_name("b.run")
-    asked = Request(Options(judge="probe", subspace_size="20"), iterations=50, memory_mb=4000)
+    asked = Request(
+        options={"judge": "probe", "subspace_size": "20"}, iterations=50, memory_mb=4000
+    )
     ledger = open_or_create(Store.open(store), other, asked)
     work_on(ledger, Store.open(store), asked)
     killed = shutil.copytree(other, readable.with_name(name))

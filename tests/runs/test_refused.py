@@ -7,9 +7,8 @@ import pytest
 from command import forked, json_of, srs_ooc
 from stores import make_store, noise_table
 
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 JUDGED = {"judge": "tests", "subspace_size": "20", "fdr": "0.2", "bootstrap": True}
@@ -126,7 +125,7 @@ def made(tmp_path_factory):
     make_store(folder / "other.zarr", values[:200], labels)
     for kind, (options, stopped_at) in KINDS.items():
         saves = True if options is JUDGED else None
-        asked = Request(Options(**options), iterations=N_ITERATIONS, save_trees=saves)
+        asked = Request(options=options, iterations=N_ITERATIONS, save_trees=saves)
         with closing(open_or_create(Store.open(store), folder / f"{kind}.run", asked)) as ledger:
             if stopped_at != 0:
                 stops = (lambda step: step.done < 30) if stopped_at else (lambda _: True)

@@ -19,7 +19,6 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import Options
 from srs_ooc.store import remote_cache
 
 pytest.importorskip("obstore")
@@ -132,7 +131,7 @@ def test_memory_of_this_process_is_refused_on_the_command_line():
 
 def settled(n_features, cap_mb, n_rows=1000, **options):
     shape = TrainingShape(n_rows, n_features, n_features, 2, 1, n_stored_rows=n_rows)
-    return settle(Options(**options), shape, "", cap_mb * MB).draw_block
+    return settle(options, shape, "", cap_mb * MB).draw_block
 
 
 def test_features_are_drawn_in_blocks_where_the_store_is_larger_than_the_cap():

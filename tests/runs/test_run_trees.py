@@ -20,10 +20,9 @@ from srs_ooc.ensemble.feature_sensitivity import sensitivity
 from srs_ooc.ensemble.prediction import predict
 from srs_ooc.methods.prs.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.methods.rase.rase import RandomSubspaceEnsemble, Votes
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_run
 
 # `run --save-trees`: every tree, in the order of iterations, whatever happens to the process.
@@ -230,7 +229,7 @@ def small(tmp_path_factory):
 
 def work(small, run, method, watch=lambda _: True, **given):
     request = Request(
-        Options(method=method, **SMALL[method] | given),
+        options={"method": method, **(SMALL[method] | given)},
         threads=1,
         iterations=10**6,
         save_trees=True,

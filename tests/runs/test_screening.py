@@ -14,10 +14,9 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.ensemble.prediction import predict
 from srs_ooc.runs.feature_tests import MarginalTests
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import VERDICT
 from srs_ooc.samplers.elimination import TREES
 
@@ -37,8 +36,8 @@ def table(tmp_path_factory):
 
 
 def work(table, run, method, *, threads=1, watch=lambda _: True, **given):
-    options = Options(method=method, screen=N_FIRST, screen_draws=30, **SMALL[method], **given)
-    request = Request(options, threads=threads, iterations=10**6, save_trees=True)
+    options = {"method": method, "screen": N_FIRST, "screen_draws": 30, **SMALL[method], **given}
+    request = Request(options=options, threads=threads, iterations=10**6, save_trees=True)
     work_on_run(table, run, request, watch)
 
 
@@ -119,11 +118,11 @@ def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
 
 # `--closing sensitivity`: part of a run's identity, resumed to the bit.
 
-ASKED = Options(subspace_size="40", closing="sensitivity")
+ASKED = {"subspace_size": "40", "closing": "sensitivity"}
 
 
 def run_to(store, run, watch=lambda _: True, threads=1, iterations=100):
-    request = Request(ASKED, iterations=iterations, memory_mb=4000, threads=threads)
+    request = Request(options=ASKED, iterations=iterations, memory_mb=4000, threads=threads)
     work_on_run(store, run, request, watch)
 
 

@@ -22,11 +22,12 @@ from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs.dask_cluster import DaskCluster
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import RunBudget, TrainingShape
-from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request, declared, settle
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import declared, settle
 from srs_ooc.store.store import Store
 
 # Models other than trees.
@@ -197,8 +198,8 @@ def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
 
 def test_a_plan_of_a_criterion_counts_subspaces_and_models(slope):
     options = {name: value for name, value in RIC.items() if value is not None}
-    request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    request = Request(options=options, memory_mb=4000, threads=1)
+    plan = plan_values(Plan.of(Store.open(slope), request))
     assert not plan["seconds_measured"]
     assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan["notes"][-1]
 
@@ -206,16 +207,16 @@ def test_a_plan_of_a_criterion_counts_subspaces_and_models(slope):
 def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
     monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
     options = {name: value for name, value in RIC.items() if value is not None}
-    request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    request = Request(options=options, memory_mb=4000, threads=1)
+    plan = plan_values(Plan.of(Store.open(slope), request))
     assert not plan["seconds_measured"]
     assert plan["total_seconds"] == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
 
 
 def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     options = {name: value for name, value in RASE.items() if value is not None}
-    request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    request = Request(options=options, memory_mb=4000, threads=1)
+    plan = plan_values(Plan.of(Store.open(checkerboard), request))
     assert plan["total_seconds"] == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
     assert "times 40 models an iteration" in plan["seconds_how"]
     assert "up to 810 models are fitted" in plan["notes"][-1]
@@ -241,7 +242,7 @@ def test_a_regression_with_missing_values_ranks_what_it_is_made_of(table, tmp_pa
 
 def work(store, run, *, threads=1, watch=lambda _: True, iterations=24, **given):
     options = {"method": "rs", "subspace_size": "4", "model": "knn"} | given
-    request = Request(Options(**options), threads=threads, iterations=iterations, memory_mb=4000)
+    request = Request(options=options, threads=threads, iterations=iterations, memory_mb=4000)
     work_on_run(store, run, request, watch)
     return srs_ooc.open_run(run).features("records")
 
@@ -323,16 +324,16 @@ def test_workers_elsewhere_are_refused_before_a_run_is_made_and_when_it_goes_on(
 ):
     run, store = tmp_path / "x.run", Store.open(checkerboard)
     cluster = DaskCluster(client=None, worker_memory_mb=512)
-    given = Options(method="rs", subspace_size="4", model="knn")
+    given = {"method": "rs", "subspace_size": "4", "model": "knn"}
     with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
-        open_or_create(store, run, Request(given, iterations=4, cluster=cluster))
+        open_or_create(store, run, Request(options=given, iterations=4, cluster=cluster))
     assert not run.exists()
     with closing(
-        open_or_create(store, run, Request(given, iterations=2, memory_mb=4000))
+        open_or_create(store, run, Request(options=given, iterations=2, memory_mb=4000))
     ) as ledger:
-        work_on(ledger, store, Request(given))
+        work_on(ledger, store, Request(options=given))
         with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
-            work_on(ledger, store, Request(given, iterations=4, cluster=cluster))
+            work_on(ledger, store, Request(options=given, iterations=4, cluster=cluster))
         assert ledger.progress().iteration == 2
 
 
@@ -395,8 +396,10 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 
 @pytest.mark.slow
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
-    request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
-    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    request = Request(
+        options={"method": "rs", "subspace_size": "4", "model": "knn"}, memory_mb=4000
+    )
+    plan = plan_values(Plan.of(Store.open(checkerboard), request))
     leases = {lease["purpose"]: lease["mb"] for lease in plan["leases"]}
     assert leases["scikit-learn and what it loads"] == 200
     assert "a block of 4 columns and its model" in leases
@@ -519,8 +522,8 @@ def test_plan_counts_their_memory():
     ],
 )  # fmt: skip
 def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
-    request = Request(Options(judge=judge), memory_mb=4000)
-    assert RunDraft.of_numbers(request, 100, n_features).spec.subspace_size == size
+    request = Request(options={"judge": judge}, memory_mb=4000)
+    assert Plan.of_numbers(request, 100, n_features).spec.subspace_size == size
     said = declared()["subspace_size"].default_text
     assert said.startswith("5% of the features, at least 100, within the cap;")
 
@@ -548,7 +551,7 @@ SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
 def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows, expected):
     saves = options.pop("save_trees", False)
     shape = replace(SHAPE, n_rows=n_rows, n_stored_rows=n_rows)
-    spec = settle(Options(**options), shape, "0" * 64, 512 * MB, saves_trees=saves)
+    spec = settle(options, shape, "0" * 64, 512 * MB, saves_trees=saves)
     assert spec.learner.row_sample == expected
 
 
@@ -563,15 +566,15 @@ def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows,
 )
 def test_samples_of_rows_that_cannot_be_are_refused(options, match):
     with pytest.raises(UsageError, match=match):
-        settle(Options(**options), SHAPE, "0" * 64, 512 * MB)
+        settle(options, SHAPE, "0" * 64, 512 * MB)
 
 
 def test_the_default_subspace_has_room_for_two_workers():
     shape = replace(SHAPE, n_rows=500, n_candidates=10**7, n_features=10**7, n_stored_rows=500)
-    spec = settle(Options(), shape, "0" * 64, 512 * MB)
+    spec = settle({}, shape, "0" * 64, 512 * MB)
     for n_cores in (1, 2, 8):
         budget = RunBudget.of_run(spec, shape, 512 * MB, n_cores, PROCESS_NBYTES)
         assert budget.n_workers == min(2, n_cores)
     assert spec.subspace_size < 10**7 // 20
-    roomy = settle(Options(), shape, "0" * 64, 4000 * MB)
+    roomy = settle({}, shape, "0" * 64, 4000 * MB)
     assert roomy.subspace_size == 10**7 // 20

@@ -21,11 +21,12 @@ from srs_ooc.base.text import MB
 from srs_ooc.evidence.rank_tests import Contrast, contrasts_log_p, strongest_contrasts
 from srs_ooc.runs.feature_tests import target_of
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.settling import settle
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.training import training_response
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 60, 20
@@ -101,7 +102,7 @@ def test_strata_that_hold_the_target_are_refused(tmp_path):
 
 def spec_by_default():
     shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
-    return settle(Options(), shape, "", 4000 * MB)
+    return settle({}, shape, "", 4000 * MB)
 
 
 # A row a group: whole groups trade places, and so p-values are those of all their arrangements.
@@ -212,7 +213,7 @@ def test_groups_that_cannot_be_tested_are_refused_with_what_to_do(target, groups
     """Pairs have one row of each class, in whatever order."""
     classes = tuple("abc"[: int(max(target)) + 1])
     shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, len(classes), 1, has_groups=True)
-    spec = settle(Options(), shape, "", 4000 * MB)
+    spec = settle({}, shape, "", 4000 * MB)
     with pytest.raises(UsageError, match=expected):
         task_of(target, classes, groups).check_exchangeable(spec)
 
@@ -342,8 +343,8 @@ def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):
     """Screen, closing stage, tests and effects."""
     values, labels = noise_table(N_ROWS, N_FEATURES)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    options = Options(subspace_size="10", seed=3)
-    request = Request(options, iterations=20, memory_mb=4000, threads=1)
+    options = {"subspace_size": "10", "seed": 3}
+    request = Request(options=options, iterations=20, memory_mb=4000, threads=1)
     with contextlib.closing(open_or_create(store, tmp_path / "t.run", request)) as ledger:
         reads, read = [], Store.target
 

@@ -30,7 +30,9 @@ from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs import feature_tests
 from srs_ooc.runs import verdict as run_verdict
 from srs_ooc.runs.feature_tests import NOBODY, STRENGTHS, TESTS, MarginalTests, strongest
-from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import (
     RunBudget,
@@ -38,10 +40,8 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options, RunSpec
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import CONCLUSION, TABLE, VERDICT, Verdict
 from srs_ooc.store.store import Store
 
@@ -51,7 +51,7 @@ N_ROWS, N_FEATURES = 80, 150
 
 
 def options(**given):
-    return Options(subspace_size="40", **given)
+    return {"subspace_size": "40", **given}
 
 
 def read(run, n_features):
@@ -102,12 +102,12 @@ CASES = {
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
     asked = options(**CASES[name])
-    request = Request(asked, iterations=250, threads=1, memory_mb=4000)
+    request = Request(options=asked, iterations=250, threads=1, memory_mb=4000)
     work_on_run(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"
     for stop in itertools.count(1):
         countdown = itertools.count(-37 * stop)
-        several = Request(asked, iterations=250, threads=1 + stop % 3, memory_mb=4000)
+        several = Request(options=asked, iterations=250, threads=1 + stop % 3, memory_mb=4000)
         work_on_run(store, stopped, several, lambda _, countdown=countdown: next(countdown) != 0)
         if read(stopped, N_FEATURES)[2] is not None:
             break
@@ -119,8 +119,8 @@ def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
 def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table, tmp_path):
     store, _, _ = table
     for iterations in (100, 300):
-        work_on_run(store, tmp_path / "a.run", Request(options(), iterations=iterations))
-    work_on_run(store, tmp_path / "b.run", Request(options(), iterations=300))
+        work_on_run(store, tmp_path / "a.run", Request(options=options(), iterations=iterations))
+    work_on_run(store, tmp_path / "b.run", Request(options=options(), iterations=300))
     assert_same(tmp_path / "a.run", tmp_path / "b.run", N_FEATURES)
 
 
@@ -132,7 +132,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
         labels = rng.permutation(np.arange(60) % 2)
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
-        work_on_run(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
+        work_on_run(store, run, Request(options=options(seed=seed), iterations=400, memory_mb=4000))
         n_selected.append(np.count_nonzero(read(run, 300)[2]["selected"]))
     assert np.count_nonzero(n_selected) <= 2
 
@@ -147,7 +147,9 @@ def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_fo
         values[:n_true] += 1.2 * labels
         store = make_store(tmp_path / f"{seed}.zarr", values, labels)
         run = tmp_path / f"{seed}.run"
-        work_on_run(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
+        work_on_run(
+            store, run, Request(options=options(seed=seed), iterations=1000, memory_mb=4000)
+        )
         verdict = read(run, 400)[2]
         source = stored_positions(400)[verdict["stored"][verdict["selected"]]]
         powers.append(np.count_nonzero(source < n_true) / n_true)
@@ -206,7 +208,7 @@ def test_why_says_why(concluded):
 @pytest.mark.slow
 def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     run = tmp_path / "p.run"
-    request = Request(options(), iterations=200, memory_mb=4000)
+    request = Request(options=options(), iterations=200, memory_mb=4000)
     work_on_run(table[0], run, request, lambda step: step.stage == "screening")
     assert "provisional" in srs_ooc("features", run).stdout
     assert json_of("status", run, "--json")["state"] == "stopped"
@@ -233,7 +235,7 @@ def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
     labels = np.arange(40) % 2
     store = tmp_path / "s.zarr"
     package.ingest(values, store, target=labels, strata=np.arange(40) // 20)
-    work_on_run(store, tmp_path / "s.run", Request(options(), iterations=100))
+    work_on_run(store, tmp_path / "s.run", Request(options=options(), iterations=100))
     assert read(tmp_path / "s.run", 60)[2] is not None
     pinned = tmp_path / "p.zarr"
     package.ingest(values, pinned, target=labels, strata=np.arange(40))
@@ -249,7 +251,7 @@ TESTED_ROWS, TESTED_FEATURES, SEED = 90, 70, 3
 
 
 def asked(**given):
-    return Options(subspace_size="30", seed=SEED, **given)
+    return {"subspace_size": "30", "seed": SEED, **given}
 
 
 def conclude(folder, values, labels, name="t", *, rows=None, **given):
@@ -259,7 +261,7 @@ def conclude(folder, values, labels, name="t", *, rows=None, **given):
         make_store(store, values, labels)
     else:
         package.ingest(values.T, store, target=labels, **rows)
-    work_on_run(store, run, Request(asked(**given), iterations=300, memory_mb=4000))
+    work_on_run(store, run, Request(options=asked(**given), iterations=300, memory_mb=4000))
     with closing(Run(run, writable=False)) as ledger:
         verdict = Verdict.of(ledger)
         return verdict.table, verdict.facts
@@ -271,11 +273,9 @@ def test_features_are_tested_as_their_columns(tmp_path, task):
     target = labels if task == "classification" else values[0] + values[1]
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=target, task=task)
-    opened, request = Store.open(store), Request(asked(), iterations=1, memory_mb=4000)
-    draft = RunDraft.of(opened, request)
-    spec, inputs = draft.spec, draft.inputs
-    learned = Task.of_run(spec, opened, inputs)
-    with RunContext(spec, opened, learned, 1 << 32, 1).resources() as resources:
+    opened, request = Store.open(store), Request(options=asked(), iterations=1, memory_mb=4000)
+    draft = Plan.of(opened, request)
+    with Resources.of(draft.asked(threads=1)) as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first])
@@ -309,7 +309,7 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
         target = (target > 0).astype(int)
     store, run = tmp_path / "t.zarr", tmp_path / "t.run"
     package.ingest(values.T, store, target=target, task=task)
-    request = Request(Options(subspace_size="30", seed=SEED), iterations=60, memory_mb=4000)
+    request = Request(options={"subspace_size": "30", "seed": SEED}, iterations=60, memory_mb=4000)
     work_on_run(store, run, request)
     found = read(run, TESTED_FEATURES)[2]
     if task == "classification":
@@ -343,9 +343,8 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=labels)
     opened = Store.open(store)
-    draft = RunDraft.of(opened, Request(Options(seed=SEED, fdr=level), iterations=60))
-    learned = Task.of_run(draft.spec, opened, draft.inputs)
-    with RunContext(draft.spec, opened, learned, 1 << 32, 1).resources() as resources:
+    request = Request(options={"seed": SEED, "fdr": level}, iterations=60, threads=1)
+    with Resources.of(Plan.of(opened, request)) as resources:
         tests = MarginalTests(resources)
         found = tests.of_all()
         before = found.copy()
@@ -409,14 +408,15 @@ def test_verdicts_and_kept_p_values_do_not_depend_on_threads(task, tmp_path, mon
     target = labels if task == "classification" else values[1] + labels
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=target, task=task)
-    opened, request = Store.open(store), Request(Options(seed=SEED), iterations=1, memory_mb=4000)
-    draft = RunDraft.of(opened, request)
-    learned = Task.of_run(draft.spec, opened, draft.inputs)
+    opened, request = (
+        Store.open(store),
+        Request(options={"seed": SEED}, iterations=1, memory_mb=4000),
+    )
+    draft = Plan.of(opened, request)
     found = []
     for threads, room in ((1, 0), (3, 0), (3, 1 << 14)):
         monkeypatch.setattr(feature_tests, "_LEAST_KEPT", room)
-        context = RunContext(draft.spec, opened, learned, 1 << 32, threads)
-        with context.resources(grows=False) as resources:
+        with Resources.of(draft.asked(threads=threads), grows=False) as resources:
             assert resources.n_testers == threads
             tests = MarginalTests(resources)
             neg_log10_p = tests.of_all()
@@ -433,8 +433,11 @@ def test_threads_that_test_features_stay_within_the_cap(tmp_path):
     values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=labels)
-    opened, request = Store.open(store), Request(Options(seed=SEED), iterations=1, memory_mb=4000)
-    draft = RunDraft.of(opened, request)
+    opened, request = (
+        Store.open(store),
+        Request(options={"seed": SEED}, iterations=1, memory_mb=4000),
+    )
+    draft = Plan.of(opened, request)
     shape = shape_of(opened.manifest, draft.inputs)
     least = PROCESS_NBYTES + total_nbytes(run_leases(draft.spec, shape))
     for cap, expected in (
@@ -548,7 +551,9 @@ def by_default(folder, values, target, *, name="t", iterations=60, **rows):
     """The verdict of the default judge on a table, and the facts about it."""
     store, run = folder / f"{name}.zarr", folder / f"{name}.run"
     package.ingest(values.T, store, target=target, **rows)
-    request = Request(Options(subspace_size="30", seed=SEED), iterations=iterations, memory_mb=4000)
+    request = Request(
+        options={"subspace_size": "30", "seed": SEED}, iterations=iterations, memory_mb=4000
+    )
     work_on_run(store, run, request)
     with closing(Run(run, writable=False)) as ledger:
         assert ledger.spec.run.judge == "tests"
@@ -588,9 +593,7 @@ def test_repeated_samples_are_no_more_often_significant_than_they_may(tmp_path):
 
 def marginal_p_values(folder):
     store = Store.open(folder / "t.zarr")
-    draft = RunDraft.of(store, Request(Options(), memory_mb=4000))
-    task = Task.of_run(draft.spec, store, draft.inputs)
-    with RunContext(draft.spec, store, task, 1 << 32, 1).resources() as resources:
+    with Resources.of(Plan.of(store, Request(memory_mb=4000, threads=1))) as resources:
         return 10.0 ** -MarginalTests(resources).of_all()
 
 
@@ -693,7 +696,7 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
 def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
     values, labels, groups, _ = repeated(40, 100, shifted=5)
     whole, _ = by_default(tmp_path, values, labels, **groups)
-    request = Request(Options(subspace_size="30", seed=SEED), iterations=60, memory_mb=4000)
+    request = Request(options={"subspace_size": "30", "seed": SEED}, iterations=60, memory_mb=4000)
     for stop in itertools.count(1):
         countdown = itertools.count(-17 * stop)
         watch = lambda _, countdown=countdown: next(countdown) != 0  # noqa: E731
@@ -736,7 +739,7 @@ def n_kept(run):
 @pytest.mark.parametrize("ends_by", ["kill", "stop"])
 def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, ends_by):
     """Stopped or killed after each piece of those alone: no piece is tested twice."""
-    request = Request(asked(), iterations=40, memory_mb=4000, threads=2)
+    request = Request(options=asked(), iterations=40, memory_mb=4000, threads=2)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     left, done = tmp_path / "left.run", []
 
@@ -764,7 +767,7 @@ def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, end
 @pytest.mark.slow
 def test_tests_beside_others_end_when_told_to(by_pieces, tmp_path):
     stage = f"{TESTS} beside others"
-    request = Request(asked(), iterations=40, memory_mb=4000)
+    request = Request(options=asked(), iterations=40, memory_mb=4000)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     told = []
 
@@ -786,7 +789,7 @@ def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, mon
     """Stopped or killed after each piece: no piece is looked at twice."""
     monkeypatch.setattr(conditional_tests, "MOST_FEATURES", 30)
     monkeypatch.setattr(pairs, "_AT_ONCE", 1)
-    request = Request(asked(), iterations=40, memory_mb=4000, threads=1)
+    request = Request(options=asked(), iterations=40, memory_mb=4000, threads=1)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     left, done = tmp_path / "left.run", []
 
@@ -809,7 +812,7 @@ def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, mon
 
 def test_strengths_are_not_kept_once_the_store_is_another(by_pieces, tmp_path):
     """Nor is a commit made of what was read of it."""
-    request = Request(asked(), iterations=40, memory_mb=4000)
+    request = Request(options=asked(), iterations=40, memory_mb=4000)
 
     def watch(step):
         if step.stage == TESTS and step.done == 128:
@@ -894,8 +897,8 @@ def family(source):
 
 
 def work(store, run, watch=lambda _: True, *, threads=1):
-    options = Options(subspace_size="50", seed=3, fdr="0.3")
-    request = Request(options, iterations=400, memory_mb=4000, threads=threads)
+    options = {"subspace_size": "50", "seed": 3, "fdr": "0.3"}
+    request = Request(options=options, iterations=400, memory_mb=4000, threads=threads)
     with closing(open_or_create(Store.open(store), run, request)) as ledger:
         work_on(ledger, Store.open(store), request, watch)
         found = Verdict.of(ledger)
@@ -973,8 +976,8 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
 def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     store = made[0]
     (tmp_path / "out").write_text("f0\nf7\n")
-    options = Options(subspace_size="50")
-    request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
+    options = {"subspace_size": "50"}
+    request = Request(options=options, exclude_file=tmp_path / "out", iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
     work_on(ledger, Store.open(store), request)
     shown = stored_positions(COPIED_FEATURES)[Verdict.of(ledger).order]

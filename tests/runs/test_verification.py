@@ -16,12 +16,11 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs.halves import remove_part
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.whole_runs import remove_part
 from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700
@@ -236,7 +235,7 @@ def test_another_runs_ledger_or_notes_are_found_by_all_who_read(whole, run, twin
 
 
 def test_trees_that_the_ledger_does_not_know_are_named(store, whole, tmp_path):
-    asked = Request(Options(judge="probe", subspace_size="20"), iterations=5)
+    asked = Request(options={"judge": "probe", "subspace_size": "20"}, iterations=5)
     run = tmp_path / "n.run"
     with closing(open_or_create(Store.open(store), run, asked)) as ledger:
         work_on(ledger, Store.open(store), asked)
@@ -280,7 +279,7 @@ def test_a_half_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch)
 def test_halves_under_way_are_checked_too(store, tmp_path):
     values, labels = noise_table(60, 120)
     small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
-    asked = Request(Options(subspace_size="20"), iterations=60, memory_mb=4000, halves=4)
+    asked = Request(options={"subspace_size": "20"}, iterations=60, memory_mb=4000, halves=4)
     with closing(open_or_create(Store.open(small), run, asked)) as ledger:
         work_on(
             ledger,

@@ -51,7 +51,7 @@ def test_targets_keep_their_digits_and_their_bounds(values, weighted, seed):
     spread = targets.max() / 2 - targets.min() / 2
     back = response.center + whole / response.scale
     np.testing.assert_allclose(back, targets, atol=spread / (1 << 14) + 1e-300)
-    assert int(np.abs(response.channels).max()) * response.flush < 1 << 31
+    assert int(np.abs(response.channels).max()) * response.native.flush < 1 << 31
 
 
 def test_a_bootstrap_draws_rows_with_replacement_by_key():

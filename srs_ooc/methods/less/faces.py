@@ -68,7 +68,10 @@ def scores(
         params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
         key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
         request = core.Request(
-            core.Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
+            exclude_file=files["exclude"],
+            rows_file=files["rows"],
+            exclude_missing=exclude_missing,
+            memory_mb=memory_mb,
         )
         with core.interruptible(progress) as watch:
             found = score_table(core.store_of(store), params, request, watch, key=key)
@@ -111,7 +114,10 @@ def scores_command(
     key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = core.store_of(store)
     request = core.Request(
-        core.Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb
+        exclude_file=exclude_file,
+        rows_file=rows_file,
+        exclude_missing=exclude_missing,
+        memory_mb=memory_mb,
     )
     with core.RunProgress(memory_mb, shows) as progress:
         note = partial(core.say, err=True)

@@ -92,6 +92,19 @@ template <typename Class, typename... A> struct Constructor {
     static void call(Class *self, A... given) { new (self) Class(std::move(given)...); }
 };
 
+// Bind a struct of such fields, which is checked once, when it is made.
+template <typename Class, typename... A, typename... Names>
+nanobind::class_<Class> define_fields(nanobind::module_ &module, const char *name, const Names &...names) {
+    nanobind::class_<Class> out(module, name);
+    void (*make)(Class *, A...) = [](Class *self, A... given) {
+        Class made{std::move(given)...};
+        made.check();
+        new (self) Class(std::move(made));
+    };
+    define(out, "__init__", make, names...);
+    return out;
+}
+
 // ---- arrays that hold something else --------------------------------------------------------------
 
 // A number, or item `index` of an array.

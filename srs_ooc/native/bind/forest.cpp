@@ -1,6 +1,6 @@
 // Bindings of saved trees: read from bytes, asked what they say of rows, and what they would say of others.
-#include "bind/arguments.hpp"
 #include "bind/thread_team.hpp"
+#include "bind/training.hpp"
 #include "grow/tree_bytes.hpp"
 #include "hash.hpp"
 
@@ -18,6 +18,7 @@ namespace {
 // ---- from bytes to arrays, and rows walked down them. Twin: tests/helpers/forest_reference.py --------------------------
 constexpr uint64_t PROBE = 0xFFFFFFFF;
 constexpr int64_t LEAF = -1, PROBE_SPLIT = -2;
+constexpr int32_t MAX_PROBES = 10000; // splits by the probe above a leaf: both sides of each are walked down, one in the other
 
 struct Trees {
     bool regression;
@@ -27,7 +28,6 @@ struct Trees {
     std::vector<uint32_t> hash;
 
     explicit Trees(bool regression) : regression(regression) {}
-
     // What a tree counts or names, but its features: of 31 bits.
     static int32_t next_small(srs::NumberReader &in) {
         const uint64_t number = in.next();
@@ -79,12 +79,38 @@ struct Trees {
             waiting.pop_back();
         }
         if (in.at != in.end) throw std::invalid_argument("a tree is followed by more bytes");
-        for (size_t i = feature.size(); i-- > first;)
+        for (size_t i = feature.size(); i-- > first;) {
             if (feature[i] != LEAF) n_rows[i] = n_rows[i + 1] + n_rows[right[i]];
+            srs::expect_between("n_rows", n_rows[i], 1, INT64_MAX, int64_t(i)); // shares are of these
+        }
+        check_probes(first);
+    }
+
+    void check_probes(size_t first) const {
+        std::vector<int32_t> above(feature.size() - first, 0);
+        for (size_t i = first; i < feature.size(); ++i) {
+            if (feature[i] == LEAF) continue;
+            const int32_t here = above[i - first] + (feature[i] == PROBE_SPLIT);
+            srs::expect_between("splits by the probe in a line", here, 0, MAX_PROBES);
+            above[i + 1 - first] = above[static_cast<size_t>(right[i]) - first] = here;
+        }
+    }
+
+    // What rows are asked by: a column there is for each split by a feature; leaves say classes there are.
+    void check_asked(size_t first_tree, size_t last_tree, const Vector<const int64_t> &slot, int64_t n_slots, int64_t n_classes) const {
+        srs::expect_between("last_tree", int64_t(last_tree), 0, int64_t(root.size()));
+        srs::expect_between("first_tree", int64_t(first_tree), 0, int64_t(last_tree));
+        srs::expect_size("slot", slot, static_cast<int64_t>(feature.size()));
+        for (size_t i = 0; i < feature.size(); ++i)
+            srs::expect_between("slot", slot(i), feature[i] < 0 ? feature[i] : 0, feature[i] < 0 ? feature[i] : n_slots - 1, int64_t(i));
+        check_classes(n_classes);
+    }
+    void check_classes(int64_t n_classes) const {
+        for (const int32_t named : pair_class) srs::expect_between("a class of a leaf", named, 0, n_classes - 1);
     }
 };
 
-nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops, bool regression) {
+Trees decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops, bool regression) {
     Trees trees(regression);
     srs::expect_size("stops", stops, static_cast<int64_t>(starts.size()));
     {
@@ -96,68 +122,31 @@ nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts,
             trees.append_tree({data.data() + starts(i), data.data() + stops(i)});
         }
     }
-    return nb::make_tuple(as_bytes(trees.root), as_bytes(trees.feature), as_bytes(trees.code), as_bytes(trees.right),
-                          as_bytes(trees.n_rows), as_bytes(trees.how), as_bytes(trees.hash), as_bytes(trees.pair_class),
-                          as_bytes(trees.pair_count));
+    return trees;
 }
 
-constexpr int32_t MAX_PROBES = 10000; // splits by the probe above a leaf: both sides of each are walked down, one in the other
-
-// What rows are walked down: splits by columns there are, children after their parents, leaves of pairs there are.
-template <typename Walked>
-void check_nodes(const Walked &trees, int64_t n_nodes, int64_t n_pairs, int64_t n_slots, const int32_t *root, size_t n_trees) {
-    std::vector<int32_t> n_probes(static_cast<size_t>(n_nodes), 0);
-    for (size_t t = 0; t < n_trees; ++t) srs::expect_between("root", root[t], 0, n_nodes - 1, int64_t(t));
-    for (int64_t i = 0; i < n_nodes; ++i) {
-        const int64_t slot = trees.slot[i], right = trees.right[i];
-        srs::expect_between("slot", slot, PROBE_SPLIT, n_slots - 1, i);
-        srs::expect_between("n_rows", trees.n_rows[i], 1, INT64_MAX, i); // shares are of these
-        if (slot == LEAF) {
-            srs::expect_between("right", right, 0, n_pairs, i);
-            srs::expect_between("code", trees.code[i], 0, n_pairs - right, i);
-            continue;
-        }
-        srs::expect_between("right", right, i + 2, n_nodes - 1, i);
-        srs::expect_between("how", trees.how[i], srs::PLAIN, srs::MAPPED, i);
-        const int32_t here = n_probes[static_cast<size_t>(i)] + (slot == PROBE_SPLIT);
-        srs::expect_between("slot, splits by the probe in a line", here, 0, MAX_PROBES);
-        for (const int64_t child : {i + 1, right})
-            n_probes[static_cast<size_t>(child)] = std::max(n_probes[static_cast<size_t>(child)], here);
-    }
-}
-
-void check_sizes(int64_t n_nodes, const Vector<const int32_t> &code, const Vector<const int32_t> &right,
-                 const Vector<const int64_t> &n_rows, const Vector<const int32_t> &how, const Vector<const uint32_t> &hash,
-                 const Vector<const int32_t> &pair_class, const Vector<const int64_t> &pair_count, int64_t n_classes,
-                 int code_nbytes) {
-    srs::expect_size("code", code, n_nodes);
-    srs::expect_size("right", right, n_nodes);
-    srs::expect_size("n_rows", n_rows, n_nodes);
-    srs::expect_size("how", how, n_nodes);
-    srs::expect_size("hashes", hash, n_nodes);
-    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
-    srs::expect_below("pair_class", pair_class, n_classes);
-    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
+template <auto ITEMS> auto items_of(nb::handle self) { // they live as long as the trees
+    const auto &items = nb::cast<const Trees &>(self).*ITEMS;
+    return nb::ndarray<nb::numpy, const std::decay_t<decltype(items[0])>, nb::ndim<1>>(items.data(), {items.size()}, self);
 }
 
 struct Walk {
-    const int64_t *slot, *n_rows, *pair_count;
-    const int32_t *code, *right, *how, *pair_class;
-    const uint32_t *hash;
+    const Trees &trees;
+    const int64_t *slot;
     const double *threshold, *panel;
     int64_t stride;
     int code_nbytes;
 
     // The place of a category; what is missing is a category of its own.
     int64_t place(int64_t node, double value) const {
-        if (code_nbytes == 1) return srs::CategoryMap<uint8_t>(hash[node])(std::isnan(value) ? 0xFF : static_cast<uint8_t>(value));
-        return srs::CategoryMap<uint16_t>(hash[node])(std::isnan(value) ? 0xFFFF : static_cast<uint16_t>(value));
+        if (code_nbytes == 1) return srs::CategoryMap<uint8_t>(trees.hash[node])(std::isnan(value) ? 0xFF : static_cast<uint8_t>(value));
+        return srs::CategoryMap<uint16_t>(trees.hash[node])(std::isnan(value) ? 0xFFFF : static_cast<uint16_t>(value));
     }
 
     bool goes_left(int64_t node, double value) const {
-        const bool heavier = n_rows[node + 1] >= n_rows[right[node]];
-        if (how[node] == srs::MAPPED) return value < 0 ? heavier : place(node, value) <= code[node];
-        if (std::isnan(value)) return how[node] == srs::PLAIN ? heavier : how[node] == srs::MISSING_LEFT;
+        const bool heavier = trees.n_rows[node + 1] >= trees.n_rows[trees.right[node]];
+        if (trees.how[node] == srs::MAPPED) return value < 0 ? heavier : place(node, value) <= trees.code[node];
+        if (std::isnan(value)) return trees.how[node] == srs::PLAIN ? heavier : trees.how[node] == srs::MISSING_LEFT;
         return value <= threshold[node];
     }
 
@@ -165,53 +154,48 @@ struct Walk {
         for (;;) {
             const int64_t at = slot[node];
             if (at >= 0) {
-                node = goes_left(node, row[at * stride]) ? node + 1 : right[node];
+                node = goes_left(node, row[at * stride]) ? node + 1 : trees.right[node];
             } else if (at == PROBE_SPLIT) {
-                const double n = static_cast<double>(n_rows[node]);
-                add(node + 1, row, weight * (static_cast<double>(n_rows[node + 1]) / n), shares);
-                node = right[node];
-                weight = weight * (static_cast<double>(n_rows[node]) / n);
+                const double n = static_cast<double>(trees.n_rows[node]);
+                add(node + 1, row, weight * (static_cast<double>(trees.n_rows[node + 1]) / n), shares);
+                node = trees.right[node];
+                weight = weight * (static_cast<double>(trees.n_rows[node]) / n);
             } else {
-                const double n = static_cast<double>(n_rows[node]);
-                for (int32_t i = right[node]; i < right[node] + code[node]; ++i)
-                    shares[pair_class[i]] += weight * (static_cast<double>(pair_count[i]) / n);
+                const double n = static_cast<double>(trees.n_rows[node]);
+                for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i)
+                    shares[trees.pair_class[i]] += weight * (static_cast<double>(trees.pair_count[i]) / n);
                 return;
             }
         }
     }
 };
 
-void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const double> threshold,
-                Vector<const int32_t> code, Vector<const int32_t> right, Vector<const int64_t> n_rows,
-                Vector<const int32_t> how, Vector<const uint32_t> hash, Vector<const int32_t> pair_class,
-                Vector<const int64_t> pair_count, int code_nbytes, Matrix<const double> panel, Matrix<double> shares) {
-    const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
+void add_shares(const Trees &trees, size_t first_tree, size_t last_tree, Vector<const int64_t> slot, Vector<const double> threshold, int code_nbytes,
+                Matrix<const double> panel, Matrix<double> shares) {
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
     nb::gil_scoped_release released;
-    check_sizes(n_nodes, code, right, n_rows, how, hash, pair_class, pair_count, n_classes, code_nbytes);
-    srs::expect_size("threshold", threshold, n_nodes);
+    trees.check_asked(first_tree, last_tree, slot, static_cast<int64_t>(panel.shape(0)), n_classes);
+    srs::expect_size("threshold", threshold, static_cast<int64_t>(slot.size()));
+    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
     srs::expect_between("shares, its rows", n_panel_rows, 0, static_cast<int64_t>(panel.shape(1)));
-    const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
-                    hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), code_nbytes};
-    check_nodes(walk, n_nodes, static_cast<int64_t>(pair_class.size()), n_slots, root.data(), root.size());
-    for (size_t t = 0; t < root.size(); ++t)
-        for (int64_t r = 0; r < n_panel_rows; ++r)
-            walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
+    const Walk walk{trees, slot.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), code_nbytes};
+    for (size_t t = first_tree; t < last_tree; ++t)
+        for (int64_t r = 0; r < n_panel_rows; ++r) walk.add(trees.root[t], walk.panel + r, 1.0, shares.data() + r * n_classes);
 }
 
 // One tree walked by rows of the block that it was grown on.
-void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uint8_t> codes, int code_nbytes, bool tiled,
-                   int64_t n_rows, Vector<const uint32_t> features, Vector<const int32_t> rows, Matrix<double> shares) {
+void predict_block(Vector<const uint8_t> data, bool regression, const srs::Block &block, Vector<const uint32_t> features,
+                   Vector<const int32_t> rows, Matrix<double> shares) {
     nb::gil_scoped_release released;
     Trees trees(regression);
     trees.append_tree({data.data(), data.data() + data.size()});
     const int64_t n = static_cast<int64_t>(rows.size()), n_columns = static_cast<int64_t>(features.size());
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1));
-    srs::expect_block("codes", codes, n_columns, n_rows, code_nbytes, tiled);
+    srs::expect_between("features, how many", n_columns, 0, block.n_columns);
     for (int64_t i = 1; i < n_columns; ++i) srs::expect_between("features", features(i), int64_t(features(i - 1)) + 1, UINT32_MAX, i);
     srs::expect_shape("shares", shares, n, n_classes);
-    srs::expect_below("rows", rows, n_rows);
-    for (const int32_t named : trees.pair_class) srs::expect_between("data, a class", named, 0, n_classes - 1);
+    srs::expect_below("rows", rows, block.n_rows);
+    trees.check_classes(n_classes);
     std::vector<int64_t> slot(trees.feature.size()), columns; // a row of the panel for each column that is split on
     std::vector<int64_t> place(static_cast<size_t>(n_columns), -1);
     for (size_t i = 0; i < slot.size(); ++i) {
@@ -227,71 +211,72 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
         slot[i] = place[static_cast<size_t>(column)];
     }
     std::vector<double> panel(columns.size() * static_cast<size_t>(n)), threshold(trees.code.begin(), trees.code.end());
-    const uint32_t missing = code_nbytes == 1 ? 0xFF : 0xFFFF;
+    const uint8_t *codes = block.codes.data();
+    const uint32_t missing = block.code_nbytes == 1 ? 0xFF : 0xFFFF;
     for (size_t c = 0; c < columns.size(); ++c)
         for (int64_t i = 0; i < n; ++i) {
-            const int64_t column = columns[c], r = rows(i);
-            const int64_t at = tiled ? (column / srs::TILE * n_rows + r) * srs::TILE + column % srs::TILE : column * n_rows + r;
-            const uint32_t code = code_nbytes == 1 ? codes(at) : codes(2 * at) | uint32_t(codes(2 * at + 1)) << 8;
+            const int64_t at = block.place(columns[c], rows(i));
+            const uint32_t code = block.code_nbytes == 1 ? codes[at] : codes[2 * at] | uint32_t(codes[2 * at + 1]) << 8;
             panel[c * static_cast<size_t>(n) + static_cast<size_t>(i)] = code == missing ? std::nan("") : code;
         }
-    const Walk walk{slot.data(), trees.n_rows.data(), trees.pair_count.data(), trees.code.data(), trees.right.data(),
-                    trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, code_nbytes};
-    check_nodes(walk, static_cast<int64_t>(slot.size()), static_cast<int64_t>(trees.pair_class.size()),
-                static_cast<int64_t>(columns.size()), trees.root.data(), 1);
+    const Walk walk{trees, slot.data(), threshold.data(), panel.data(), n, block.code_nbytes};
     for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
 }
 
 constexpr double UNITS = 68719476736.0; // 2^36, of changes of loss
-
-struct Forest {
-    const int64_t *slot, *n_rows, *pair_count;
-    const int32_t *code, *right, *how, *pair_class;
-    const uint32_t *hash;
+// Some trees, and rows that they are asked about.
+struct Panel {
+    const Trees &trees;
+    const int32_t *roots;
+    int64_t n_trees;
+    const int64_t *slot;
     double units; // a leaf's say is counted in whole numbers of 1 / units
+    const uint8_t *codes, *altered, *votes; // votes: null where every tree votes on every row
+    int64_t n_rows, n_slots, n_outputs;
+    int64_t *base, *effects;
 };
 
 // One row walked down trees, with its own codes and with those of one slot altered.
 template <typename Code> struct Row {
-    const Forest &forest;
+    const Panel &panel;
+    const Trees &trees;
     const Code *codes, *altered; // of this row in the first slot
-    int64_t stride, n_outputs;
     int64_t *base, *effects;
     std::vector<int64_t> &parted; // slots whose altered code leads off the row's path so far
 
     bool goes_left(int64_t node, Code code) const {
         constexpr Code MISSING = static_cast<Code>(~Code{0});
-        const int32_t how = forest.how[node];
-        if (how == srs::MAPPED) return srs::CategoryMap<Code>(forest.hash[node])(code) <= forest.code[node];
+        const int32_t how = trees.how[node];
+        if (how == srs::MAPPED) return srs::CategoryMap<Code>(trees.hash[node])(code) <= trees.code[node];
         if (code == MISSING) {
             if (how != srs::PLAIN) return how == srs::MISSING_LEFT;
-            return forest.n_rows[node + 1] >= forest.n_rows[forest.right[node]];
+            return trees.n_rows[node + 1] >= trees.n_rows[trees.right[node]];
         }
-        return static_cast<int32_t>(code) <= forest.code[node];
+        return static_cast<int32_t>(code) <= trees.code[node];
     }
 
     int64_t said(int64_t node, int32_t pair, double weight) const {
-        const double share = static_cast<double>(forest.pair_count[pair]) / static_cast<double>(forest.n_rows[node]);
-        return static_cast<int64_t>(std::floor(weight * share * forest.units + 0.5));
+        const double share = static_cast<double>(trees.pair_count[pair]) / static_cast<double>(trees.n_rows[node]);
+        return static_cast<int64_t>(std::floor(weight * share * panel.units + 0.5));
     }
 
     double part(int64_t child, int64_t node) const {
-        return static_cast<double>(forest.n_rows[child]) / static_cast<double>(forest.n_rows[node]);
+        return static_cast<double>(trees.n_rows[child]) / static_cast<double>(trees.n_rows[node]);
     }
 
     // The path of the row with `slot` altered, from a node on; what it ends in is added.
     void walk_altered(int64_t node, int64_t slot, double weight) const {
         for (;;) {
-            const int64_t at = forest.slot[node];
+            const int64_t at = panel.slot[node];
             if (at >= 0) {
-                node = goes_left(node, (at == slot ? altered : codes)[at * stride]) ? node + 1 : forest.right[node];
+                node = goes_left(node, (at == slot ? altered : codes)[at * panel.n_rows]) ? node + 1 : trees.right[node];
             } else if (at == PROBE_SPLIT) {
                 walk_altered(node + 1, slot, weight * part(node + 1, node));
-                weight = weight * part(forest.right[node], node);
-                node = forest.right[node];
+                weight = weight * part(trees.right[node], node);
+                node = trees.right[node];
             } else {
-                for (int32_t i = forest.right[node]; i < forest.right[node] + forest.code[node]; ++i)
-                    effects[slot * n_outputs + forest.pair_class[i]] += said(node, i, weight);
+                for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i)
+                    effects[slot * panel.n_outputs + trees.pair_class[i]] += said(node, i, weight);
                 return;
             }
         }
@@ -301,11 +286,11 @@ template <typename Code> struct Row {
     void walk(int64_t node, double weight) const {
         const size_t before = parted.size();
         for (;;) {
-            const int64_t at = forest.slot[node];
+            const int64_t at = panel.slot[node];
             if (at >= 0) {
-                const int64_t left = node + 1, right = forest.right[node];
-                const bool goes = goes_left(node, codes[at * stride]);
-                if (goes_left(node, altered[at * stride]) != goes &&
+                const int64_t left = node + 1, right = trees.right[node];
+                const bool goes = goes_left(node, codes[at * panel.n_rows]);
+                if (goes_left(node, altered[at * panel.n_rows]) != goes &&
                     std::find(parted.begin(), parted.end(), at) == parted.end()) {
                     parted.push_back(at);
                     walk_altered(goes ? right : left, at, weight);
@@ -313,13 +298,13 @@ template <typename Code> struct Row {
                 node = goes ? left : right;
             } else if (at == PROBE_SPLIT) {
                 walk(node + 1, weight * part(node + 1, node));
-                weight = weight * part(forest.right[node], node);
-                node = forest.right[node];
+                weight = weight * part(trees.right[node], node);
+                node = trees.right[node];
             } else {
-                for (int32_t i = forest.right[node]; i < forest.right[node] + forest.code[node]; ++i) {
+                for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i) {
                     const int64_t share = said(node, i, weight);
-                    base[forest.pair_class[i]] += share;
-                    for (const int64_t slot : parted) effects[slot * n_outputs + forest.pair_class[i]] -= share;
+                    base[trees.pair_class[i]] += share;
+                    for (const int64_t slot : parted) effects[slot * panel.n_outputs + trees.pair_class[i]] -= share;
                 }
                 break;
             }
@@ -328,51 +313,40 @@ template <typename Code> struct Row {
     }
 };
 
-struct Panel {
-    const uint8_t *codes, *altered, *votes; // votes: null where every tree votes on every row
-    int64_t n_rows, n_slots, n_outputs;
-    int64_t *base, *effects;
-};
-
 template <typename Code>
-void walk_rows(const Forest &forest, const int32_t *roots, int64_t n_trees, const Panel &panel, int64_t first, int64_t last) {
+void walk_rows(const Panel &panel, int64_t first, int64_t last) {
     std::vector<int64_t> parted;
     const Code *codes = reinterpret_cast<const Code *>(panel.codes), *altered = reinterpret_cast<const Code *>(panel.altered);
-    for (int64_t t = 0; t < n_trees; ++t)
+    for (int64_t t = 0; t < panel.n_trees; ++t)
         for (int64_t r = first; r < last; ++r) {
             if (panel.votes && !panel.votes[t * panel.n_rows + r]) continue;
-            const Row<Code> row{forest,          codes + r, altered + r, panel.n_rows, panel.n_outputs, panel.base + r * panel.n_outputs,
+            const Row<Code> row{panel, panel.trees, codes + r, altered + r, panel.base + r * panel.n_outputs,
                                 panel.effects + r * panel.n_slots * panel.n_outputs, parted};
-            row.walk(roots[t], 1.0);
+            row.walk(panel.roots[t], 1.0);
         }
 }
 
-void add_effects(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const int32_t> code,
-                 Vector<const int32_t> right, Vector<const int64_t> n_rows, Vector<const int32_t> how,
-                 Vector<const uint32_t> hash, Vector<const int32_t> pair_class, Vector<const int64_t> pair_count,
-                 int code_nbytes, Matrix<const uint8_t> codes, Matrix<const uint8_t> altered, Matrix<const uint8_t> votes,
-                 int bits, Matrix<int64_t> base, Matrix<int64_t> effects, int64_t n_threads) {
-    const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_trees = static_cast<int64_t>(root.size());
+void add_effects(const Trees &trees, size_t first_tree, size_t last_tree, Vector<const int64_t> slot, int code_nbytes, Matrix<const uint8_t> codes,
+                 Matrix<const uint8_t> altered, Matrix<const uint8_t> votes, int bits, Matrix<int64_t> base,
+                 Matrix<int64_t> effects, int64_t n_threads) {
     const int64_t n_slots = static_cast<int64_t>(codes.shape(0)), n_outputs = static_cast<int64_t>(base.shape(1));
     const int64_t n = static_cast<int64_t>(base.shape(0));
     nb::gil_scoped_release released;
     const bool asks = votes.shape(0) > 0;
-    check_sizes(n_nodes, code, right, n_rows, how, hash, pair_class, pair_count, n_outputs, code_nbytes);
+    trees.check_asked(first_tree, last_tree, slot, n_slots, n_outputs);
     srs::expect_between("bits", bits, 0, 62);
-    srs::expect_shape("codes", codes, n_slots, n * code_nbytes);
-    srs::expect_shape("altered", altered, n_slots, n * code_nbytes);
-    srs::expect_block("codes", codes, 0, 1, code_nbytes, false);
-    srs::expect_block("altered", altered, 0, 1, code_nbytes, false);
+    for (const auto *each : {&codes, &altered}) {
+        const char *what = each == &codes ? "codes" : "altered";
+        srs::expect_shape(what, *each, n_slots, n * code_nbytes);
+        srs::expect_block(what, *each, 0, 1, code_nbytes, false);
+    }
     srs::expect_shape("effects", effects, n, n_slots * n_outputs);
-    if (asks) srs::expect_shape("votes", votes, n_trees, n);
-    const Forest forest{slot.data(), n_rows.data(),     pair_count.data(), code.data(),           right.data(),
-                        how.data(),  pair_class.data(), hash.data(),       std::ldexp(1.0, bits)};
-    check_nodes(forest, n_nodes, static_cast<int64_t>(pair_class.size()), n_slots, root.data(), root.size());
-    const Panel panel{codes.data(), altered.data(), asks ? votes.data() : nullptr, n, n_slots, n_outputs, base.data(),
-                      effects.data()};
+    if (asks) srs::expect_shape("votes", votes, static_cast<int64_t>(last_tree - first_tree), n);
+    const Panel panel{trees, trees.root.data() + first_tree, int64_t(last_tree - first_tree), slot.data(), std::ldexp(1.0, bits),
+                      codes.data(), altered.data(), asks ? votes.data() : nullptr, n, n_slots, n_outputs, base.data(), effects.data()};
     in_threads(n, n_threads, [&](int64_t first, int64_t last) {
-        if (code_nbytes == 1) walk_rows<uint8_t>(forest, root.data(), n_trees, panel, first, last);
-        else walk_rows<uint16_t>(forest, root.data(), n_trees, panel, first, last);
+        if (code_nbytes == 1) walk_rows<uint8_t>(panel, first, last);
+        else walk_rows<uint16_t>(panel, first, last);
     });
 }
 
@@ -444,14 +418,17 @@ void tally_targets(Matrix<const int64_t> base, Matrix<const int64_t> effects, Ve
 } // namespace
 
 void bind_forest(nb::module_ &module) {
+    nb::class_<Trees>(module, "Trees")
+        .def_prop_ro("root", &items_of<&Trees::root>)
+        .def_prop_ro("feature", &items_of<&Trees::feature>)
+        .def_prop_ro("code", &items_of<&Trees::code>)
+        .def_prop_ro("n_rows", &items_of<&Trees::n_rows>)
+        .def_prop_ro("how", &items_of<&Trees::how>);
     srs::define(module, "decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
-    srs::define(module, "predict_block", &predict_block, "data"_a, "regression"_a, "codes"_a, "code_nbytes"_a, "tiled"_a,
-               "n_rows"_a, "features"_a, "rows"_a, "shares"_a);
-    srs::define(module, "add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
-               "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a, "shares"_a);
-    srs::define(module, "add_effects", &add_effects, "root"_a, "slot"_a, "code"_a, "right"_a, "n_rows"_a, "how"_a, "hashes"_a,
-               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a, "altered"_a, "votes"_a, "bits"_a, "base"_a,
-               "effects"_a, "n_threads"_a);
+    srs::define(module, "predict_block", &predict_block, "data"_a, "regression"_a, "block"_a, "features"_a, "rows"_a, "shares"_a);
+    srs::define(module, "add_shares", &add_shares, "trees"_a, "first_tree"_a, "last_tree"_a, "slot"_a, "threshold"_a, "code_nbytes"_a, "panel"_a, "shares"_a);
+    srs::define(module, "add_effects", &add_effects, "trees"_a, "first_tree"_a, "last_tree"_a, "slot"_a, "code_nbytes"_a, "codes"_a, "altered"_a, "votes"_a,
+                "bits"_a, "base"_a, "effects"_a, "n_threads"_a);
     srs::define(module, "tally_classes", &tally_classes, "base"_a, "effects"_a, "n_votes"_a, "truth"_a, "tally"_a, "n_threads"_a);
     srs::define(module, "tally_targets", &tally_targets, "base"_a, "effects"_a, "n_votes"_a, "truth"_a, "unit"_a, "tally"_a,
                "n_threads"_a);

@@ -1,5 +1,5 @@
 // Bindings that fill a block with columns of the store, mapped or read, and copy columns within it.
-#include "bind/arguments.hpp"
+#include "bind/training.hpp"
 #include "bind/thread_team.hpp"
 #include "gather/bus_guard.hpp"
 #include "gather/fill.hpp"
@@ -207,9 +207,7 @@ int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> f
     return n_requests;
 }
 
-// Python binding that makes the probe: a column of a block, copied with its rows permuted.
-
-// Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
+// The probe, a column of a block with its rows permuted: Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
 template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t n_rows, int64_t stride, uint64_t key) {
     std::vector<Code> column(static_cast<size_t>(n_rows));
     for (int64_t i = 0; i < n_rows; ++i) column[static_cast<size_t>(i)] = from[i * stride];
@@ -220,19 +218,16 @@ template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t
     for (int64_t i = 0; i < n_rows; ++i) to[i * stride] = column[static_cast<size_t>(i)];
 }
 
-void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int64_t code_nbytes, bool tiled,
-                   int64_t source, int64_t target, uint64_t key) {
-    srs::expect_block("block", block, n_columns, n_rows, code_nbytes, tiled);
-    srs::expect_between("source", source, 0, n_columns - 1);
-    srs::expect_between("target", target, 0, n_columns - 1);
+void copy_shuffled(srs::Block &block, int64_t source, int64_t target, uint64_t key) {
+    srs::expect_between("source", source, 0, block.n_columns - 1);
+    srs::expect_between("target", target, 0, block.n_columns - 1);
     nb::gil_scoped_release released;
-    const auto offset = [&](int64_t column) { return tiled ? column / TILE * TILE * n_rows + column % TILE : column * n_rows; };
-    const int64_t stride = tiled ? TILE : 1;
-    if (code_nbytes == 1) {
-        shuffle_column(block.data() + offset(source), block.data() + offset(target), n_rows, stride, key);
+    const int64_t stride = block.tiled ? TILE : 1, from = block.place(source, 0), to = block.place(target, 0);
+    if (block.code_nbytes == 1) {
+        shuffle_column(block.codes.data() + from, block.codes.data() + to, block.n_rows, stride, key);
     } else {
-        auto *codes = reinterpret_cast<uint16_t *>(block.data());
-        shuffle_column(codes + offset(source), codes + offset(target), n_rows, stride, key);
+        auto *codes = reinterpret_cast<uint16_t *>(block.codes.data());
+        shuffle_column(codes + from, codes + to, block.n_rows, stride, key);
     }
 }
 
@@ -246,6 +241,5 @@ void bind_gather(nb::module_ &module) {
     srs::define(module, "count_genotypes", &count_genotypes, "lines"_a, "kept"_a, "out"_a);
     srs::define(module, "read_lines", &read_lines, "descriptors"_a, "offset"_a, "nbytes"_a, "positions"_a, "out"_a);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
-    srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
-               "source"_a, "target"_a, "key"_a);
+    srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "source"_a, "target"_a, "key"_a);
 }

@@ -5,8 +5,6 @@
 #include "ranks/adjusted.hpp"
 #include "ranks/risk_sets.hpp"
 
-#include <nanobind/stl/string.h>
-
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
@@ -108,28 +106,52 @@ void rank_columns(const char *what, const srs::AnyMatrix &columns, std::size_t n
 }
 
 // The target's side of the tests, checked; ``scores``: of levels, none where they are ranked.
-srs::Target target_of(const srs::AnyMatrix &columns, std::size_t n_codes, const Matrix<double> &log_p,
-                      const Vector<const std::int32_t> &rows, const Vector<const std::int64_t> &starts,
-                      const Vector<const std::int32_t> &targets, std::size_t n_targets, bool nominal,
-                      const Vector<const std::int32_t> &order, const Vector<const std::int64_t> &scores, double shrink = 1) {
-    const auto n_rows = static_cast<int64_t>(rows.size());
-    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
+struct RankTarget {
+    Vector<const std::int32_t> rows;
+    Vector<const std::int64_t> starts;
+    Vector<const std::int32_t> targets;
+    std::size_t n_targets;
+    bool nominal;
+    Vector<const std::int32_t> order;
+    Vector<const std::int64_t> scores;
+    std::int64_t n_rows = 0; // that a column has at least
+
+    void check() {
+        const auto n = static_cast<int64_t>(rows.size()), most = static_cast<int64_t>(n_targets);
+        srs::expect_below("rows", rows, INT32_MAX);
+        for (std::size_t i = 0; i < rows.size(); ++i) n_rows = std::max<std::int64_t>(n_rows, std::int64_t(rows(i)) + 1);
+        srs::expect_bounds("starts", starts, n, 0);
+        srs::expect_between("n_targets", most, 1, std::max<int64_t>(nominal ? int64_t(order.size()) : n, 1));
+        srs::expect_size("targets", targets, n);
+        srs::expect_below("targets", targets, most);
+        srs::expect_size("order", order, nominal ? most : 0);
+        srs::expect_below("order", order, most);
+        srs::expect_size_or_none("scores", scores, most);
+        for (size_t i = 0; i < scores.size(); ++i)
+            srs::expect_between("scores", scores(i), i ? scores(i - 1) + 1 : 0, 65535, int64_t(i));
+    }
+};
+
+// What covariates span.
+struct Covariates {
+    Matrix<const double> basis, products;
+    double shrink;
+
+    void check() const {
+        srs::expect_shape("products", products, int64_t(basis.shape(1)), int64_t(basis.shape(1)));
+        if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
+    }
+};
+
+// A test's target, of columns that fit; ``covariates``, or null: what was fitted to the rows.
+srs::Target target_of(const char *what, const srs::AnyMatrix &columns, std::size_t n_codes, const RankTarget &of,
+                      const Covariates *covariates, const Matrix<double> &log_p) {
     srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
-    srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
-    srs::expect_bounds("starts", starts, n_rows, 0);
-    srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
-                        nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
-    srs::expect_size("targets", targets, n_rows);
-    srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
-    srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
-    srs::expect_below("order", order, static_cast<int64_t>(n_targets));
-    if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
-    for (size_t i = 0; i < scores.size(); ++i)
-        srs::expect_between("scores", scores.data()[i], i ? scores.data()[i - 1] + 1 : 0, 65535, int64_t(i));
+    srs::expect_between((what + std::string(", their rows")).c_str(), static_cast<int64_t>(columns.shape(1)), of.n_rows, INT64_MAX);
     srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
-    return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
-            std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr,
-            false, shrink};
+    return {of.rows.data(), of.targets.data(), of.starts.data(), of.starts.size() - 1, of.n_targets, of.nominal,
+            std::vector<std::int32_t>(of.order.data(), of.order.data() + of.order.size()),
+            of.scores.size() ? of.scores.data() : nullptr, false, covariates ? covariates->shrink : 1.0};
 }
 
 srs::Codes codes_of(const srs::AnyMatrix &columns) {
@@ -138,32 +160,51 @@ srs::Codes codes_of(const srs::AnyMatrix &columns) {
     });
 }
 
-void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly, std::size_t only,
-                Matrix<double> log_p) {
-    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
+// Has work done on what tests columns that covariates are taken off.
+template <typename Work>
+void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const srs::Target &target, const Covariates &covariates,
+            const srs::LevelLimits &limits, const std::string &isa, const Work work) {
+    const std::size_t n_rows = columns.shape(1), k = covariates.basis.shape(1);
+    srs::expect_shape("basis", covariates.basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
+    const srs::Isa &clone = srs::find_isa(isa);
+    nb::gil_scoped_release release;
+    const srs::Basis fitted{covariates.basis.data(), covariates.products.data(), n_rows, k};
+    srs::AdjustedTests tests(factorials_of(target), target, n_codes, fitted, limits, clone);
+    work(tests);
+}
+
+void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, const RankTarget &of_rows, const Covariates *covariates, bool exactly,
+                std::size_t only, Matrix<double> log_p, const std::string &isa) {
+    const srs::Target target = target_of("columns", columns, n_codes, of_rows, covariates, log_p);
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    rank_columns("columns", columns, n_codes, target, exactly, only, log_p, nullptr);
+    if (!covariates) return rank_columns("columns", columns, n_codes, target, exactly, only, log_p, nullptr);
+    adjust(columns, n_codes, target, *covariates, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
+        tests.test(codes_of(columns), columns.shape(0), exactly, only, log_p.data());
+    });
+}
+
+// What is left of the scores of columns, in even steps: what step_tests take, of any of the rows.
+void adjusted_steps(srs::AnyMatrix columns, std::size_t n_codes, const Covariates &covariates, Matrix<std::uint8_t> out,
+                    const std::string &isa) {
+    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
+    srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * columns.shape(1)));
+    const std::int64_t none = 0;
+    const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
+    adjust(columns, n_codes, nothing, covariates, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
+        tests.steps(codes_of(columns), columns.shape(0), out.data());
+    });
 }
 
 // The location of columns of steps, which are scores as they are.
-void step_tests(srs::AnyMatrix steps, Vector<const std::int32_t> rows, Vector<const std::int64_t> starts,
-                Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal, Vector<const std::int32_t> order,
-                Vector<const std::int64_t> scores, double shrink, Matrix<double> log_p) {
-    const srs::Target target = target_of(steps, srs::STEPS + 1, log_p, rows, starts, targets, n_targets, nominal, order, scores,
-                                         shrink);
+void step_tests(srs::AnyMatrix steps, const RankTarget &of_rows, const Covariates &covariates, Matrix<double> log_p) {
+    const srs::Target target = target_of("steps", steps, srs::STEPS + 1, of_rows, &covariates, log_p);
     rank_columns("steps", steps, srs::STEPS + 1, target, false, srs::LOCATION, log_p, srs::identity());
 }
 
-void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                    Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                    Vector<const std::int32_t> order, Vector<const std::int64_t> scores, Vector<const std::int32_t> times,
-                    Vector<const bool> events, Vector<const std::int32_t> censored, Vector<const std::int64_t> censoring,
-                    double bar, Matrix<double> log_p) {
-    const std::size_t n_censored = std::max<std::size_t>(censoring.size(), 1);
-    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
-    srs::Target other = target_of(columns, n_codes, log_p, rows, starts, censored, n_censored, nominal, order, censoring);
+void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, const RankTarget &of_rows, const RankTarget &of_censoring,
+                    Vector<const std::int32_t> times, Vector<const bool> events, double bar, Matrix<double> log_p) {
+    const srs::Target target = target_of("columns", columns, n_codes, of_rows, nullptr, log_p);
+    srs::Target other = target_of("columns", columns, n_codes, of_censoring, nullptr, log_p);
     other.screened = true;
     srs::expect_size("times", times, static_cast<int64_t>(columns.shape(1)));
     srs::expect_size("events", events, static_cast<int64_t>(columns.shape(1)));
@@ -215,74 +256,22 @@ void each_of_levels(const srs::AnyMatrix &columns, const Vector<const std::int64
     }
 }
 
-void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                 Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly,
-                 Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels, std::size_t target_levels,
-                 Matrix<double> log_p) {
-    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores);
+void level_tests(srs::AnyMatrix columns, std::size_t n_codes, const RankTarget &of_rows, const Covariates *covariates,
+                 bool exactly, Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels,
+                 std::size_t target_levels, Matrix<double> log_p, const std::string &isa) {
+    const srs::Target target = target_of("columns", columns, n_codes, of_rows, covariates, log_p);
     srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
     srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
     srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
     srs::expect_between("target_levels", static_cast<int64_t>(target_levels), 2, 255);
     const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, target_levels};
+    if (covariates)
+        return adjust(columns, n_codes, target, *covariates, limits, isa, [&](srs::AdjustedTests &tests) {
+            each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test_levels(column, exactly, found); });
+        });
     nb::gil_scoped_release release;
     srs::LevelTests tests(factorials_of(target), target, n_codes, limits);
     each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test(column, exactly, found); });
-}
-
-// What the tests below take, checked; ``work`` gets what tests columns.
-template <typename Work>
-void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const srs::Target &target, const Matrix<const double> &basis,
-            const Matrix<const double> &products, const srs::LevelLimits &limits, const std::string &isa, const Work work) {
-    const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
-    srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
-    srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
-    const srs::Isa &clone = srs::find_isa(isa);
-    nb::gil_scoped_release release;
-    const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
-    srs::AdjustedTests tests(factorials_of(target), target, n_codes, fitted, limits, clone);
-    work(tests);
-}
-
-void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                    Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                    Vector<const std::int32_t> order, Vector<const std::int64_t> scores, Matrix<const double> basis,
-                    Matrix<const double> products, double shrink, bool exactly, std::size_t only, Matrix<double> log_p,
-                    const std::string &isa) {
-    srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores, shrink);
-    adjust(columns, n_codes, target, basis, products, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
-        tests.test(codes_of(columns), columns.shape(0), exactly, only, log_p.data());
-    });
-}
-
-// What is left of the scores of columns, in even steps: what step_tests take, of any of the rows.
-void adjusted_steps(srs::AnyMatrix columns, std::size_t n_codes, Matrix<const double> basis, Matrix<const double> products,
-                    Matrix<std::uint8_t> out, const std::string &isa) {
-    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
-    srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * columns.shape(1)));
-    const std::int64_t none = 0;
-    const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
-    adjust(columns, n_codes, nothing, basis, products, {1, 2, 0}, isa, [&](srs::AdjustedTests &tests) {
-        tests.steps(codes_of(columns), columns.shape(0), out.data());
-    });
-}
-
-void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                          Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets,
-                          bool nominal, Vector<const std::int32_t> order, Vector<const std::int64_t> scores,
-                          Matrix<const double> basis, Matrix<const double> products, double shrink, bool exactly,
-                          Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels, Matrix<double> log_p,
-                          const std::string &isa) {
-    srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
-    srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
-    srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
-    const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, 0};
-    const srs::Target target = target_of(columns, n_codes, log_p, rows, starts, targets, n_targets, nominal, order, scores, shrink);
-    adjust(columns, n_codes, target, basis, products, limits, isa, [&](srs::AdjustedTests &tests) {
-        each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test_levels(column, exactly, found); });
-    });
 }
 
 } // namespace
@@ -292,21 +281,17 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "powers", +[](Vector<const double> x, Vector<double> out) { in_pieces(x, out, exp_piece); }, "x"_a, "out"_a);
     srs::define(module, "add_products", &add_products, "a"_a, "b"_a, "out"_a, "isa"_a = "");
     srs::define(module, "top_eigenvectors", &top_eigenvectors, "symmetric"_a, "values"_a, "vectors"_a, "isa"_a = "");
-    srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
-                "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "only"_a, "log_p"_a);
-    srs::define(module, "risk_set_tests", &risk_set_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a,
-                "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "times"_a, "events"_a, "censored"_a, "censoring"_a, "bar"_a, "log_p"_a);
-    srs::define(module, "level_tests", &level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
-                "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a,
-                "log_p"_a);
-    srs::define(module, "adjusted_tests", &adjusted_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a,
-                "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a, "exactly"_a, "only"_a,
-                "log_p"_a, "isa"_a = "");
-    srs::define(module, "adjusted_steps", &adjusted_steps, "columns"_a, "n_codes"_a, "basis"_a, "products"_a, "out"_a,
-                "isa"_a = "");
-    srs::define(module, "step_tests", &step_tests, "steps"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a, "nominal"_a,
-                "order"_a, "scores"_a, "shrink"_a, "log_p"_a);
-    srs::define(module, "adjusted_level_tests", &adjusted_level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a,
-                "targets"_a, "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a,
-                "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "log_p"_a, "isa"_a = "");
+    srs::define_fields<RankTarget, Vector<const std::int32_t>, Vector<const std::int64_t>, Vector<const std::int32_t>, std::size_t,
+                       bool, Vector<const std::int32_t>, Vector<const std::int64_t>>(
+        module, "RankTarget", "rows"_a, "starts"_a, "targets"_a, "n_targets"_a, "nominal"_a, "order"_a, "scores"_a);
+    srs::define_fields<Covariates, Matrix<const double>, Matrix<const double>, double>(
+        module, "Covariates", "basis"_a, "products"_a, "shrink"_a);
+    srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "target"_a, "covariates"_a.none(), "exactly"_a,
+                "only"_a, "log_p"_a, "isa"_a = "");
+    srs::define(module, "adjusted_steps", &adjusted_steps, "columns"_a, "n_codes"_a, "covariates"_a, "out"_a, "isa"_a = "");
+    srs::define(module, "step_tests", &step_tests, "steps"_a, "target"_a, "covariates"_a, "log_p"_a);
+    srs::define(module, "risk_set_tests", &risk_set_tests, "columns"_a, "n_codes"_a, "target"_a, "censoring"_a, "times"_a,
+                "events"_a, "bar"_a, "log_p"_a);
+    srs::define(module, "level_tests", &level_tests, "columns"_a, "n_codes"_a, "target"_a, "covariates"_a.none(), "exactly"_a,
+                "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a, "log_p"_a, "isa"_a = "");
 }

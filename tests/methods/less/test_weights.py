@@ -9,11 +9,10 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.methods.less.less import ScoreParams
 from srs_ooc.runs.inputs import WEIGHTS
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.runs.weights import STAGE, Weights
 from srs_ooc.store.store import Store
 
@@ -38,7 +37,7 @@ def store(tmp_path_factory):
 
 
 def options(**more):
-    return Options(method="less", rank=2, subspace_size=30, **more)
+    return {"method": "less", "rank": 2, "subspace_size": 30, **more}
 
 
 def work(store, run, request, stops=()):
@@ -76,10 +75,10 @@ def assert_same(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["tests", "probe"])
 def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judge):
-    request = Request(options(judge=judge), iterations=300, threads=1)
+    request = Request(options=options(judge=judge), iterations=300, threads=1)
     whole = work(store, tmp_path / "whole.run", request)
     assert whole["n_drawn"].sum() == 300 * 30
-    more = Request(options(judge=judge), iterations=300, threads=3)
+    more = Request(options=options(judge=judge), iterations=300, threads=3)
     stops = [
         lambda step: step.stage == STAGE,
         lambda step: step.stage == STAGE and step.done == step.total,
@@ -93,15 +92,17 @@ def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judg
 @pytest.mark.slow
 def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch):
     run = tmp_path / "a.run"
-    before = work(store, run, Request(options(), iterations=50))
+    before = work(store, run, Request(options=options(), iterations=50))
     monkeypatch.setattr("srs_ooc.runs.weights.Scoring.scores", None)
-    after = work(store, run, Request(options(), iterations=80))
+    after = work(store, run, Request(options=options(), iterations=80))
     np.testing.assert_array_equal(before["weights"], after["weights"])
 
 
 @pytest.mark.slow
 def test_features_are_drawn_by_their_weights(store, tmp_path):
-    found = work(store, tmp_path / "a.run", Request(options(replacement=True), iterations=4000))
+    found = work(
+        store, tmp_path / "a.run", Request(options=options(replacement=True), iterations=4000)
+    )
     weights = found["weights"].astype(float)
     chance = 1 - (1 - weights / weights.sum()) ** 30
     spread = np.sqrt(4000 * chance * (1 - chance))

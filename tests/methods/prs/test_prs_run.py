@@ -7,8 +7,7 @@ from ledgers import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as python
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.request import Request
 
 SMALL = {"models": 12, "folds": 3, "epochs": 12, "inclusion": "0.1", "learning_rate": "0.01"}
 ARGUMENTS = [
@@ -24,7 +23,9 @@ def store(tmp_path_factory):
 
 
 def work(store, run, *, threads=1, watch=lambda _: True, **given):
-    request = Request(Options(method="prs", **SMALL, **given), threads=threads, iterations=10**6)
+    request = Request(
+        options={"method": "prs", **SMALL, **given}, threads=threads, iterations=10**6
+    )
     work_on_run(store, run, request, watch)
 
 

@@ -6,8 +6,7 @@ from command import error_of, json_of, srs_ooc
 from ledgers import state_of_part, work_on_run
 from stores import make_store, noise_table
 
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.request import Request
 
 SMALL = {"models": 10, "candidates": 30, "rounds": 3, "folds": 3}
 ARGUMENTS = [word for name, value in SMALL.items() for word in (f"--{name}", value)]
@@ -20,9 +19,7 @@ def store(tmp_path_factory):
 
 
 def work(store, run, *, threads=1, watch=lambda _: True, **given):
-    request = Request(
-        Options(**{"method": "rase"} | SMALL | given), threads=threads, iterations=10**6
-    )
+    request = Request(options={"method": "rase"} | SMALL | given, threads=threads, iterations=10**6)
     work_on_run(store, run, request, watch)
 
 

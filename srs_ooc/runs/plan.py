@@ -1,0 +1,480 @@
+"""The plan of a run, as it would be or as it is: what all that works on it asks."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from srs_ooc.base.arrays import Bools
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, total_nbytes
+from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.options import WordOrFile, path_given
+from srs_ooc.base.records import Step, Watch
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.urls import Url
+from srs_ooc.evidence.exchangeability import deal_folds
+from srs_ooc.evidence.judges import NOT_ADJUSTED
+from srs_ooc.learners.models import REFUSE, TREE
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.runs import run_memory
+from srs_ooc.runs.inputs import InputFiles, Inputs
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.run import Run
+from srs_ooc.runs.run_memory import TrainingShape, run_leases, shape_of
+from srs_ooc.runs.settling import declared, settle
+from srs_ooc.runs.spec import RunSpec, notes_of
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.training import adjusted_inputs, fit_of, folds_of, training_response
+from srs_ooc.runs.weights import Scoring
+from srs_ooc.samplers import column_scores
+from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET, max_codes
+from srs_ooc.store.store import Store
+
+FEWEST = 2
+"""Rows of each class that a half has at least."""
+DEALING_NBYTES = 180
+"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of. What
+a half takes after that is less than the run."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run before it is, or as it is: its identity, sizes, rows and memory, each worked out once.
+
+    What creates, plans, estimates or works on a run, on halves or folds of its rows, has one.
+
+    Attributes
+    ----------
+    request : Request
+        What is asked; of a run that is, with what it was last asked for.
+    spec : RunSpec
+        The run's identity; ``store`` is empty where there is no store.
+    shape : TrainingShape
+        Rows, features and classes it is trained on.
+    table : Store or None
+        The store, if there is one; :attr:`store` where there must be.
+    inputs : Inputs
+        Features left out and rows trained on.
+    fit : Lease or None
+        What fitting covariates takes, where that is still to be done.
+    watch : callable
+        Told where the work stands; says whether to go on.
+    """
+
+    request: Request
+    spec: RunSpec
+    shape: TrainingShape
+    table: Store | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    fit: Lease | None = None
+    watch: Watch = lambda _: True
+
+    def __post_init__(self) -> None:
+        if self.request.cluster is not None and not self.spec.model.is_tree:
+            raise UsageError(
+                f"--dask: expected --model {TREE}, found {self.spec.model.model}: what other "
+                "models give depends on the libraries and the processor of each machine, and so on "
+                "which worker did what. Leave --dask out; --threads fits several subspaces at once."
+            )
+
+    @classmethod
+    def of(cls, store: Store, request: Request) -> Self:
+        """Return what a new run of ``store`` would be, checked as creating it would.
+
+        Raises
+        ------
+        StoreError, UsageError, BudgetError
+            If it could not be created.
+        """
+        store = store.of_target(request.target)
+        inputs, request = asked_of(store, request)
+        store.check_files()
+        if store.manifest.inferred.get("target") == NO_TARGET:
+            raise UsageError(
+                f"{store.place}: expected a store with a target, found one that was ingested with "
+                "--no-target. Run `srs-ooc network` on it, or ingest the table with its --target."
+            )
+        plan = cls._settled(store, inputs, request)
+        if plan.fit is not None:
+            check_stages(request.cap_nbytes, plan.stages())
+            inputs = adjusted_inputs(store, inputs, request.options["adjust"])
+            plan = cls._settled(store, inputs, request)
+        plan._check()
+        return plan
+
+    @classmethod
+    def of_run(
+        cls,
+        ledger: Run,
+        store: Store,
+        request: Request | None = None,
+        watch: Watch = lambda _: True,
+    ) -> Self:
+        """Return the plan of a run that is: what is not asked is as it was last.
+
+        Raises
+        ------
+        RunError
+            If the run was made on another store, or is damaged.
+        UsageError
+            If a cluster is asked for that cannot work on it.
+        """
+        ledger.check_store(store)
+        request = (request or Request()).of_run(ledger)
+        return cls.of_spec(ledger.spec, store, ledger.inputs, request, watch)
+
+    @classmethod
+    def of_spec(
+        cls,
+        spec: RunSpec,
+        store: Store,
+        inputs: Inputs,
+        request: Request,
+        watch: Watch = lambda _: True,
+    ) -> Self:
+        """Return the plan of a run whose identity is known."""
+        shape = shape_of(store.manifest, inputs, spec.values())
+        return cls(request, spec, shape, store, inputs, watch=watch)
+
+    @classmethod
+    def of_shape(
+        cls, request: Request, shape: TrainingShape, store: str = "", **digests: Any
+    ) -> Self:
+        """Return a run on a table of which no more is known than its shape.
+
+        ``store`` is its fingerprint; ``digests`` are beside the options that are asked.
+
+        Raises
+        ------
+        UsageError
+            If an option is outside its range.
+        """
+        options, saves = {**request.options, **digests}, bool(request.save_trees)
+        spec = settle(options, shape, store, request.cap_nbytes, saves_trees=saves)
+        return cls(request, spec, shape)
+
+    @classmethod
+    def of_numbers(cls, request: Request, n_rows: int, n_features: int, n_classes: int = 2) -> Self:
+        """Return a run on a table that is not there: uint8 codes, classes of equal size.
+
+        Raises
+        ------
+        UsageError
+            If an option is outside its range.
+        """
+        options = request.options
+        is_decoded = options.get("model", TREE) != TREE
+        by_value = is_decoded or options.get("thresholds", RANK) != RANK
+        shape = TrainingShape(
+            n_rows,
+            n_features,
+            n_features,
+            n_classes,
+            code_nbytes=1,
+            n_channels=int(options.get("class_weight", UNWEIGHTED) != UNWEIGHTED),
+            n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
+            n_stored_rows=n_rows,
+            is_decoded=is_decoded,
+        )
+        return cls.of_shape(request, shape)
+
+    @classmethod
+    def _settled(cls, store: Store, inputs: Inputs, request: Request) -> Self:
+        shape, fit = shape_of(store.manifest, inputs, request.options), None
+        names = request.options.get("adjust", NOT_ADJUSTED)
+        if names != NOT_ADJUSTED and inputs.null_model is None:
+            n_basis, fit = fit_of(store, inputs, names)
+            shape = replace(shape, n_basis=n_basis)
+        given = identified(store, inputs, request)
+        plan = cls.of_shape(request, shape, store.fingerprint, **given)
+        spec = replace(plan.spec, null_model=inputs.null_digest)
+        return replace(plan, spec=spec, table=store, inputs=inputs, fit=fit)
+
+    def asked(self, **how: Any) -> Self:
+        """Return the same run, of which other things are asked."""
+        return replace(self, request=replace(self.request, **how))
+
+    def variant(self, spec: RunSpec, inputs: Inputs, **asked: Any) -> Self:
+        """Return the plan of another run on the store, of which other things may be ``asked``."""
+        request = replace(self.request, **asked)
+        return self.of_spec(spec, self.store, inputs, request, self.watch)
+
+    def half(self, number: int) -> Self:
+        """Return the run on a half of the rows, counted from 0, with a seed of its own.
+
+        Errors are those of :meth:`half_inputs`.
+        """
+        here = self.half_inputs(number)
+        seed = key_of(self.spec.run.seed, Purpose.HALVES, number, Purpose.TREE)
+        spec = self.spec.with_seed(seed).on_rows(here)
+        return self.variant(spec, here, halves=0, save_trees=False)
+
+    def half_inputs(self, number: int) -> Inputs:
+        """Return what a run on a half of the rows is trained on.
+
+        Raises
+        ------
+        UsageError
+            If there is one group of rows, or a half gets fewer than two rows of a class.
+        """
+        seed, inputs, store = self.spec.run.seed, self.inputs, self.store
+        with store.unchanged():
+            task = Task.of(store, inputs, exchanges=True)
+        rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
+        key, units = key_of(seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
+        place = deal_folds(key, 2, task.target, *units, option="--halves")
+        for code in np.unique(task.target).tolist() if task.classes else ():
+            n_least = np.bincount(place[task.target == code], minlength=2).min()
+            if n_least < FEWEST:
+                raise UsageError(
+                    f"--halves: expected at least {FEWEST} rows of each class in each half of the "
+                    f"rows (groups stay whole), found {n_least} of class {task.classes[code]!r}. "
+                    "Get more rows of it, or leave it out with --rows."
+                )
+        return inputs.part(rows, place == number % 2)
+
+    @property
+    def store(self) -> Store:
+        """The store, of a run that has one."""
+        assert self.table is not None, "the run is one of numbers alone"
+        return self.table
+
+    @cached_property
+    def task(self) -> Task:
+        """What it learns from, with what judge or model needs; only where there is a store."""
+        spec, store = self.spec, self.store
+        exchanges = spec.concludes or not spec.model.is_tree
+        with store.unchanged():
+            task = Task.of(store, self.inputs, spec.learner.class_weight, exchanges=exchanges)
+            positions = (
+                np.asarray(store.array("positions")) if spec.sampler.needs_positions else None
+            )
+        return replace(task.adjusted(), positions=positions)
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """The passes before its first iteration, where it takes some; where there is a store."""
+        spec = self.spec
+        matrix = getattr(spec.sampler, "matrix", column_scores.CODES)
+        return Scoring.of(spec.sampler.score, matrix, self.store, self.inputs, spec.run.seed)
+
+    @property
+    def n_iterations(self) -> int:
+        """Iterations to reach in total, of a run that is."""
+        assert self.request.iterations is not None, "the run is not yet"
+        return self.request.iterations
+
+    @property
+    def saves(self) -> bool:
+        """Whether its trees are kept."""
+        return bool(self.request.save_trees)
+
+    @property
+    def beside_nbytes(self) -> int:
+        """What is held besides: requests to a server under way, and messages to a cluster."""
+        reading = 0 if self.table is None else self.table.reading_nbytes
+        return reading + (0 if self.request.cluster is None else run_memory.ORDERS_NBYTES)
+
+    def leases(self, beside_nbytes: int = 0) -> list[Lease]:
+        """Return what its main loop needs besides the process; ``beside_nbytes`` is for more."""
+        beside = self.beside_nbytes + beside_nbytes
+        return run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
+
+    def stages(self) -> list[list[Lease]]:
+        """Return what the stages need besides the process; only where there is a store."""
+        scoring = self.scoring
+        stages = [self.leases(), *([] if scoring is None else [scoring.leases])]
+        if self.fit is not None:
+            stages.append([self.fit])
+        if self.request.halves:
+            dealing = Lease("rows dealt into halves", DEALING_NBYTES * self.shape.n_rows)
+            stages += [[dealing], run_memory.half_leases(self.spec, self.shape)]
+        return stages
+
+    def whole_nbytes(self) -> int:
+        """Return what all of it needs on a worker, the process included."""
+        arrays = self.inputs.weights, self.inputs.excluded
+        given = sum(array.nbytes for array in arrays if array is not None)
+        alone = self.asked(cluster=None, save_trees=False)
+        return PROCESS_NBYTES + given + total_nbytes(alone.leases())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying of such a run before it starts."""
+        few = [] if self.table is None else self.task.few(self.spec)
+        return *notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates), *few
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the store is at a URL."""
+        return self.table is not None and isinstance(self.table.place, Url)
+
+    @cached_property
+    def class_counts(self) -> tuple[int, ...]:
+        """The training rows of each class that has some; none of a regression.
+
+        Equal shares where only numbers are known.
+        """
+        if self.table is None:
+            n_rows, n_classes = self.shape.n_rows, self.shape.n_classes
+            return tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
+        counts = self.table.manifest.class_counts
+        if counts and self.inputs.rows is not None:
+            counts = tuple(np.bincount(self.table.target()[self.inputs.rows]).tolist())
+        return tuple(count for count in counts if count)
+
+    def _check(self) -> None:
+        """Check that it can be begun."""
+        self._check_table()
+        self.check_rows()
+        try:
+            check_stages(self.request.cap_nbytes, self.stages())
+            self.check_halves()
+        except BudgetError as error:
+            counts_all = self.spec.model.is_tree and not self.beside_nbytes
+            if counts_all or self.request.options.get("subspace_size") != "max":
+                raise
+            raise BudgetError(
+                f"{error} But --subspace-size max grows with the cap, and leaves no room for "
+                "requests, messages or what a model takes: give a number instead."
+            ) from error
+
+    def check_rows(self) -> None:
+        """Check that a run can be begun on the rows trained on.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to learn from them, or they are too few for folds or permuted
+            targets.
+        """
+        training_response(self.task)
+        folds_of(self.spec, self.task)
+        if self.spec.concludes:
+            self.task.check_exchangeable(self.spec)
+
+    def check_halves(self) -> bool:
+        """Check that the search can be done on each half of the rows, until told to stop.
+
+        Returns
+        -------
+        bool
+            Whether all were checked.
+
+        Raises
+        ------
+        UsageError
+            If the run selects nothing or was given what may come from all rows, or a half has too
+            few rows.
+        """
+        n_halves, has_judge = self.request.halves or 0, self.spec.run.judge != "none"
+        if n_halves and (not has_judge or self.inputs.weights is not None):
+            raise UsageError(
+                "--halves: expected a run that selects features by its rows alone, found one with "
+                f"{'--scores FILE' if has_judge else '--judge none'}. Leave --halves out, or begin "
+                "a run of other options."
+            )
+        for number in range(n_halves):
+            step = Step("halves of the rows, checking", number, n_halves, unit="halves")
+            if not self.watch(step):
+                return False
+            half = self.half(number)
+            try:
+                half.check_rows()
+            except UsageError as error:
+                raise UsageError(f"--halves, of half of the rows: {error}") from error
+        return True
+
+    def _check_table(self) -> None:
+        """Refuse a store that the method cannot search, or a model of numbers cannot be fitted on.
+
+        Rows that are dealt to folds one by one must not come in groups. A model that is no tree
+        takes no weights, no categorical features, and no missing values unless it imputes them.
+        """
+        spec, manifest, place = self.spec, self.store.manifest, self.store.place
+        if spec.method.splits_rows and "groups" in manifest.row_columns:
+            raise UsageError(
+                f"--method {spec.run.method}: expected a store without groups of rows, found "
+                f"{place} with groups. Rows are held out one by one, so others of the same group "
+                "would show what is held out. Ingest the table without --groups (one row a group, "
+                "or the column under --ignore), or choose another method."
+            )
+        if spec.model.is_tree:
+            return
+        named = f"--model {spec.model.model}: expected"
+        if "weights" in manifest.row_columns:
+            raise UsageError(
+                f"{named} rows without weights, found {place} with them; many estimators take "
+                "none. Ingest the table without --weights, or leave --model out."
+            )
+        has_some = manifest.kind_counts.get("categorical")
+        if has_some and (n_bad := self._count(self.store.kinds() == CATEGORICAL)):
+            raise UsageError(
+                f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
+                "with --exclude, or leave --model out."
+            )
+        if spec.model.model_missing == REFUSE and manifest.n_missing_features:
+            pieces = (piece.astype(np.uint32) for _, piece in self.store.pieces("n_missing"))
+            if n_bad := self._count(np.concatenate([piece > 0 for piece in pieces])):
+                raise UsageError(
+                    f"--model-missing {REFUSE}: expected features without missing values, found "
+                    f"{n_bad} with some. Leave them out with --exclude-missing, or take "
+                    "--model-missing mean."
+                )
+
+    def _count(self, is_bad: Bools) -> int:
+        """Return of how many features that may be drawn this holds, bool (n_features,)."""
+        candidates = self.inputs.candidates(len(is_bad))
+        return int(np.count_nonzero(is_bad if candidates is None else is_bad[candidates]))
+
+
+# What a request means for a store: features and rows, with the digests that identify them.
+
+
+def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
+    """Return the features and rows that a request names, and it with covariates by name.
+
+    Raises
+    ------
+    StoreError, UsageError, BudgetError
+        If a file cannot be read under the cap, or names what is not there.
+    """
+    given = request.exclude_file, request.rows_file, request.validation_file
+    kind, scores = declared()["scores"].kind, request.options.get("scores")
+    assert isinstance(kind, WordOrFile)
+    scores = None if scores is None or scores in kind.words else path_given(scores, "--scores")
+    files = InputFiles(store, *given, scores, exclude_missing=request.exclude_missing)
+    reading = [*files.leases(), Lease("the run's record", run_memory.LEDGER_NBYTES)]
+    spare = Budget(request.cap_nbytes, reading).free_nbytes
+    if spare < 0:  # for a cap to name that holds the run, too
+        named = _with_covariates(store, request)
+        draft = Plan._settled(store, files.stand_in(), named)
+        check_stages(request.cap_nbytes, [reading, *draft.stages()])
+    return files.resolve(spare).among(store.target_rows()), _with_covariates(store, request)
+
+
+def identified(store: Store, inputs: Inputs, request: Request) -> dict[str, Any]:
+    """Return the options of a request with the digests of its files and of an added target."""
+    target = request.target
+    added = {} if target is None else {"target": store.of_target(target).target_identity}
+    return {**request.options, **inputs.digests, **added}
+
+
+def _with_covariates(store: Store, request: Request) -> Request:
+    """Return a request whose ``adjust`` names covariates of the store, in its order."""
+    given = request.options.get("adjust", NOT_ADJUSTED)
+    if given == NOT_ADJUSTED:
+        return request
+    there = [one.name for one in store.each_covariate() if one.name != store.manifest.target_name]
+    wanted = there if given == "all" else [name.strip() for name in str(given).split(",")]
+    absent = [n for n in wanted if n not in there or n in ("all", NOT_ADJUSTED) or "," in n]
+    if absent or not wanted:
+        found = f"{absent[0]!r}" if absent else "none"
+        raise UsageError(
+            f"--adjust: expected covariates of {store.place} ({', '.join(there) or 'it has none'}),"
+            f" without a comma, not named all or none, found {found}. `srs-ooc ingest --covariates "
+            "NAMES` keeps columns as covariates, and so does `srs-ooc targets` later; rename what "
+            "cannot be named."
+        )
+    return request.also(adjust=",".join(name for name in there if name in wanted))

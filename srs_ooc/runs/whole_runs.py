@@ -1,0 +1,175 @@
+"""Whole runs on some of the rows of one: done in a folder, here or by workers, each at one."""
+
+import logging
+import shutil
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Semaphore
+from typing import Any
+
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
+from srs_ooc.base.errors import BudgetError, RunError
+from srs_ooc.base.records import Step, Watch
+from srs_ooc.base.text import MB
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work
+from srs_ooc.runs.ledger import VALID
+from srs_ooc.runs.plan import Plan
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.run import Run
+from srs_ooc.runs.screening import is_done, search
+from srs_ooc.runs.spec import RunSpec
+
+ALL_AHEAD = 1 << 30
+"""Runs are begun however long one of them takes: little is kept of those that are done."""
+_log = logging.getLogger("srs_ooc")
+
+
+@dataclass(frozen=True)
+class WholeRunJob(Job):
+    """What a worker needs to do whole runs, each on some of the rows of one.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        Features left out, rows, and how often features are drawn where columns were scored.
+    n_iterations : int
+        Of each run's screen.
+    """
+
+    inputs: Inputs
+    n_iterations: int
+    tells = True
+
+    @abstractmethod
+    def done(self, plan: Plan, number: int, what: Any, folder: Path) -> Any:
+        """Do a run in ``folder``, which goes afterwards; None if it was told to stop.
+
+        ``plan`` is that of the run on all rows, under the cap that a part has.
+        """
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker, which does as many at once as its memory holds."""
+        request, memory_mb = Request(threads=1, iterations=self.n_iterations), self.store.memory_mb
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        plan = Plan.of_spec(spec, store, self.inputs, request)
+        needed = plan.whole_nbytes()
+        if needed > memory_mb * MB:
+            raise BudgetError(
+                f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
+                f"works is --worker-memory-mb {-(-needed // MB)}."
+            )
+        n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
+        room, plan = Semaphore(n_at_once), plan.asked(memory_mb=memory_mb // n_at_once)
+
+        def work(batch: Batch, tell: PartWatch) -> Batch:
+            def wanted(number: int, what: Any) -> Any:
+                here = replace(plan, watch=_watch_of(number, tell, self.n_iterations))
+                with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                    found = self.done(here, number, what, Path(folder) / f"{self.label}.run")
+                if found is None:
+                    raise RunError("expected a run that is wanted, found one that was given up.")
+                return found
+
+            with room, growth_counted():
+                return batch.done(wanted)
+
+        return work
+
+
+def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
+    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
+
+    What is there of it already is gone on with. ``whole`` is the run that this one is a part of, if
+    it lies in that one's folder.
+    """
+    if not folder.exists():
+        facts = {"memory_mb": plan.request.cap_mb, "iterations": plan.n_iterations, VALID: None}
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        Run.begin(folder, plan.store, plan.spec, plan.inputs, facts)
+    accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
+    with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
+        search(within, Plan.of_run(within, plan.store, plan.request, plan.watch))
+        return is_done(within, plan.n_iterations)
+
+
+def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
+    """Return what tells how far a run is: the iterations of its screen, which comes first."""
+    reached = 0
+
+    def watch(step: Step) -> bool:
+        nonlocal reached
+        if step.unit == "iterations" and step.total == n_iterations:
+            reached = max(reached, step.done)
+        return tell(number, reached)
+
+    return watch
+
+
+def from_workers(
+    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The workers.
+    job : Job
+        What the parts are of.
+    parts : dict
+        What each run needs, by its number.
+    stage : str
+        What they are called together.
+    n_each : int
+        Iterations of each, by which all are counted together.
+    watch : callable
+        Told how far all of them are.
+    """
+    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
+
+    done: set[int] = set()
+    with closing(cluster.line(job)) as line:
+
+        def goes_on() -> bool:
+            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
+            reached = min(n_each * len(done) + under_way, n_each * len(parts))
+            return watch(Step(stage, reached, n_each * len(parts)))
+
+        for number, outcome in parallel_map(
+            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
+        ):
+            done.add(number)
+            yield number, outcome
+
+
+def fits_workers(cluster: Cluster, plan: Plan, what: str) -> bool:
+    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
+    needed = plan.whole_nbytes()
+    fits = needed <= cluster.worker_memory_mb * MB
+    if not fits:
+        _log.warning(
+            "%s come one after another, each with its trees grown by all workers: to have whole "
+            "runs done side by side, give --worker-memory-mb %d",
+            what,
+            -(-needed // MB),
+        )
+    return fits
+
+
+def remove_part(run: Path) -> None:
+    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def named(what: str, watch: Watch) -> Watch:
+    """Return what is told of steps that begin with ``what``."""
+    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}".rstrip(", ")))
