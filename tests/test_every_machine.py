@@ -18,17 +18,13 @@ SCRIPT = Path(__file__).parent / "helpers" / "every_machine.py"
 _OLD_C_LIBRARY = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable"
 
 
-def _supported():
-    """The processors' features that NumPy has loops for and has found here."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return " ".join(found)
-
-
+_SUPPORTED = " ".join(np.show_config(mode="dicts")["SIMD Extensions"]["found"])
+"""The processors' features that NumPy has loops for and has found here."""
 OLD = "one core of an old processor"
 OTHERS = {
     OLD: {
         "OPENBLAS_CORETYPE": "Prescott",
-        "NPY_DISABLE_CPU_FEATURES": _supported(),
+        "NPY_DISABLE_CPU_FEATURES": _SUPPORTED,
         "GLIBC_TUNABLES": _OLD_C_LIBRARY,
         "ONLY_CORE": "0",
     },
@@ -44,14 +40,9 @@ def digests(folder, *words, **changed):
     core = changed.pop("ONLY_CORE", None)
     start = f"import os; os.sched_setaffinity(0, {{{core}}}); " if core else ""
     start += f"import runpy; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
-    done = subprocess.run(
-        [sys.executable, "-c", start, str(folder), *words],
-        env=environment() | {"PYTHONWARNINGS": "default"} | changed,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=HANGS,
-    )
+    env = environment() | {"PYTHONWARNINGS": "default"} | changed
+    how = {"env": env, "capture_output": True, "text": True, "timeout": HANGS}
+    done = subprocess.run([sys.executable, "-c", start, str(folder), *words], **how, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -24,20 +24,10 @@ def rscript(folder, text):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m srs_ooc "$@"\n')
     program.chmod(0o755)
     (folder / "page.R").write_text(text)
-    environment = {
-        **os.environ,
-        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "RETICULATE_PYTHON": sys.executable,
-    }
-    done = subprocess.run(
-        ["Rscript", "page.R"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "PYTHONPATH": str(ROOT), "RETICULATE_PYTHON": sys.executable}
+    how = {"cwd": folder, "env": os.environ | own, "capture_output": True, "text": True}
+    done = subprocess.run(["Rscript", "page.R"], **how, check=False)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

@@ -6,26 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import opened
 
 import srs_ooc
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import FeatureRows, open_stream
-from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.in_memory import ArrayTable, open_object
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.testing import check_table
 
-CAP = 4000
 COLUMNS = [[1.5, math.nan, -3.0], [0.0, 2.0, 0.0], [7.0, 8.0, 1e30]]
 MATRIX = np.array(COLUMNS).T
 NAMES = ["a", "b", "c"]
 MIXED = [[1.5, math.nan, -3.0], ["x", None, "y"]]
-
-
-def opened(path, scratch):
-    return opener_of(path)(scratch, IngestOptions(memory_mb=CAP))
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -33,9 +27,9 @@ def test_arrays_and_npy(tmp_path, order):
     array = np.array(MATRIX, order=order)
     check_table(ArrayTable(array, "it"), COLUMNS)
     np.save(tmp_path / "t.npy", array)
-    check_table(opened(tmp_path / "t.npy", tmp_path), COLUMNS)
+    check_table(opened(tmp_path / "t.npy"), COLUMNS)
     np.savez(tmp_path / "t.npz", array)
-    check_table(opened(tmp_path / "t.npz", tmp_path), COLUMNS)
+    check_table(opened(tmp_path / "t.npz"), COLUMNS)
 
 
 def test_sparse_and_svmlight(tmp_path):
@@ -44,7 +38,7 @@ def test_sparse_and_svmlight(tmp_path):
     (tmp_path / "t.svm").write_text("u 1:1.5 3:7\nv 2:2 3:8\nu 1:-3 3:1e30\n")
     full = [[1.5, 0.0, -3.0], *COLUMNS[1:]]
     labels = {"label": ["u", "v", "u"]}
-    check_table(opened(tmp_path / "t.svm", tmp_path), full, ["f1", "f2", "f3"], labels)
+    check_table(opened(tmp_path / "t.svm"), full, ["f1", "f2", "f3"], labels)
 
 
 @pytest.mark.few(1)
@@ -64,7 +58,7 @@ def test_arrow_files(tmp_path, kind):
     table = arrow.table({"a": [1.5, None, -3.0], "t": ["x", None, "y"]})
     write = parquet.write_table if kind == "parquet" else feather.write_feather
     write(table, tmp_path / "t")
-    check_table(opened(tmp_path / "t", tmp_path), MIXED, ["a", "t"])
+    check_table(opened(tmp_path / "t"), MIXED, ["a", "t"])
 
 
 def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import environment, error_of, json_of, srs_ooc
+from refusals import refused
 from stores import make_store, noise_table
 
 from srs_ooc.base.records import State, Subspace
@@ -19,7 +20,6 @@ from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.base import methods
 from srs_ooc.samplers.elimination import Elimination
-from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import N_ROWS, check_executor, check_learner, check_sampler, check_score
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
@@ -64,10 +64,6 @@ def test_the_worked_examples_pass_as_the_page_says():
         assert any(f"check_{kind}(" in block for block in WORKED)
 
 
-class Broken(SequentialRandomSubspace):
-    """A sampler that keeps its contract; each test breaks one rule."""
-
-
 def broken(change, **given):
     def make(ground):
         method = dict(methods())["srs"]
@@ -93,28 +89,15 @@ def not_ascending(sampler):
     sampler.propose = lambda i, key: Subspace(propose(i, key).features[::-1].copy())
 
 
-def too_many(sampler):
-    sampler.propose = lambda i, key: Subspace(np.arange(25, dtype=np.uint32))
-
-
-def forgetful(sampler):
-    sampler.state = State
-
-
-def same_version(sampler):
-    sampler.version = lambda iteration: 0
-
-
-def no_state(sampler):
-    sampler.state = lambda: {"kept": 0}
+def with_other(**methods):
+    return lambda sampler: sampler.__dict__.update(methods)
 
 
 def never_new(sampler):
     sampler.restore = lambda saved: saved.arrays["kept"]
 
 
-def endless(sampler):
-    sampler.step = lambda: True
+MANY = np.arange(25, dtype=np.uint32)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +105,19 @@ def endless(sampler):
     [
         (not_pure, "not pure"),
         (not_ascending, "ascending"),
-        (too_many, "capacity"),
-        (forgetful, "restore"),
-        (no_state, "expected a srs_ooc.base.records.State, found dict"),
+        (with_other(propose=lambda i, key: Subspace(MANY)), "capacity"),
+        (with_other(state=State), "restore"),
+        (
+            with_other(state=lambda: {"kept": 0}),
+            "expected a srs_ooc.base.records.State, found dict",
+        ),
         (never_new, "restore: expected the sampler as new where nothing was committed"),
-        (same_version, "version"),
-        (endless, "step"),
+        (with_other(version=lambda iteration: 0), "version"),
+        (with_other(step=lambda: True), "step"),
     ],
 )
 def test_each_broken_rule_is_seen(change, match):
-    with pytest.raises(AssertionError, match=match):
-        broken(change)
+    refused(AssertionError, match, broken, change)
 
 
 @pytest.mark.parametrize("tiled", [True, False])
@@ -155,8 +140,7 @@ def test_a_learner_that_remembers_is_seen():
 
     rows = TrainingRows.of(Response.classes((np.arange(60) % 2).astype(np.int32), 2), "gini")
     learner = Remembers(rows, TreeLimits(12), 12)
-    with pytest.raises(AssertionError, match="fitted before"):
-        check_learner(learner, 60, tiled=learner.tiled)
+    refused(AssertionError, "fitted before", check_learner, learner, 60, tiled=learner.tiled)
 
 
 class NoReader:
@@ -185,8 +169,7 @@ def test_an_executor_that_mixes_up_outcomes_is_seen():
     def make(fit):
         return Mixed(lambda _, iteration: fit(iteration), [None, None], NoReader())
 
-    with pytest.raises(AssertionError, match="another's"):
-        check_executor(make)
+    refused(AssertionError, "another's", check_executor, make)
 
 
 def install(site, monkeypatch, name, source, entry_point):
@@ -248,10 +231,11 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     found = [json_of("features", run, "--json") for run in (whole, parts)]
     assert found[0] == found[1]
     assert sum(feature["n_drawn"] > 0 for feature in found[0]) == 75
-    message = error_of("run", store, "--out", whole, "--stride", 3)
-    assert "stride 2 (asked for: 3)" in message
-    message = error_of("run", store, "--out", tmp_path / "b.run", "--stride", 3)
-    assert "--stride: expected with --method dealt" in message
+    for run, message in (
+        (whole, "stride 2 (asked for: 3)"),
+        (tmp_path / "b.run", "--stride: expected with --method dealt"),
+    ):
+        assert message in error_of("run", store, "--out", run, "--stride", 3)
     srs_ooc("run", store, "--out", tmp_path / "tests.run", "--method", "dealt")
 
 
@@ -320,5 +304,4 @@ class Floats(SquaredNorm):
 def test_scores_that_break_a_rule_are_seen(kind, words):
     columns = np.random.default_rng(0).integers(1, 200, (50, 30)).astype(np.float32)
     check_score(lambda n, d: SquaredNorm(n, d, center=True), columns)
-    with pytest.raises(AssertionError, match=words):
-        check_score(lambda n, d: kind(n, d, center=True), columns)
+    refused(AssertionError, words, check_score, lambda n, d: kind(n, d, center=True), columns)

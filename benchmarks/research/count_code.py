@@ -299,7 +299,7 @@ def has_refusal(node: ast.AST) -> bool:
     """Whether a node is a test that meets refused input."""
     if not (isinstance(node, _Function) and node.name.startswith("test_")):
         return False
-    return any(last_name(n) in ("raises", "error_of") for n in ast.walk(node))
+    return any(last_name(n) in ("raises", "error_of", "refused") for n in ast.walk(node))
 
 
 def words(paths: Iterable[Path]) -> int:
@@ -341,7 +341,11 @@ def checkout_rows(root: Path) -> list[Row]:
             "test code lines",
             "that hold more than comment, docstring or blank",
         ),
-        Row(refusals, "tests of refused input", "test functions that use raises or error_of"),
+        Row(
+            refusals,
+            "tests of refused input",
+            "test functions that use raises, error_of or refused",
+        ),
         Row(words([root / "README.md", *user]), "words for users", "README and docs but research"),
         Row(words(user), "words of docs", "wc -w of docs/**/*.md without docs/research"),
         Row(words(pages), "words of docs with research", "the same with it"),

@@ -5,9 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +20,6 @@ from srs_ooc.base.files import (
     try_lock,
 )
 
-Publisher = Callable[[Path], AbstractContextManager[Path]]
-
 WRITER = """
 import sys, time
 from pathlib import Path
@@ -38,42 +33,44 @@ with getattr(atomic, sys.argv[1])(target) as scratch:
 """
 
 
-def write(scratch: Path, text: str = "whole") -> None:
+def write(scratch, text="whole"):
     (scratch / "data" if scratch.is_dir() else scratch).write_text(text)
 
 
-def read(target: Path) -> str:
+def read(target):
     return (target / "data" if target.is_dir() else target).read_text()
 
 
-def entries(folder: Path) -> list[str]:
+def entries(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def publish_text(publish, target, text="whole", error=None, **how):
+    with publish(target, **how) as scratch:
+        write(scratch, text)
+        if error is not None:
+            raise error
+
+
 @pytest.fixture(params=[published_folder, published_file], ids=["folder", "file"])
-def publish(request: pytest.FixtureRequest) -> Publisher:
-    publisher: Publisher = request.param
-    return publisher
+def publish(request):
+    return request.param
+
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
 @pytest.fixture
-def writer(publish: Publisher, tmp_path: Path):
+def writer(publish, tmp_path):
     """A process that is half-way through publishing ``tmp_path / "out"``."""
-    name = publish.__name__
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, name, str(tmp_path / "out")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as process:
-        assert process.stdout is not None
+    words = [sys.executable, "-c", WRITER, publish.__name__, str(tmp_path / "out")]
+    with subprocess.Popen(words, cwd=tmp_path, **PIPES) as process:
         assert process.stdout.readline() == "ready\n"
         yield process
         process.kill()
 
 
-def test_success_publishes_and_leaves_nothing_else(publish: Publisher, tmp_path: Path) -> None:
+def test_success_publishes_and_leaves_nothing_else(publish, tmp_path):
     target = tmp_path / "out"
     with publish(target) as scratch:
         write(scratch)
@@ -83,38 +80,28 @@ def test_success_publishes_and_leaves_nothing_else(publish: Publisher, tmp_path:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_nothing(
-    publish: Publisher, tmp_path: Path, error: type[BaseException]
-) -> None:
-    def fail() -> None:
-        with publish(tmp_path / "out") as scratch:
-            write(scratch)
-            raise error
-
+def test_an_error_leaves_nothing(publish, tmp_path, error):
     with pytest.raises(error):
-        fail()
+        publish_text(publish, tmp_path / "out", error=error)
     assert entries(tmp_path) == []
 
 
-def test_an_existing_target_is_kept(publish: Publisher, tmp_path: Path) -> None:
+def test_an_existing_target_is_kept(publish, tmp_path):
     target = tmp_path / "out"
-    with publish(target) as scratch:
-        write(scratch, "first")
+    publish_text(publish, target, "first")
     with pytest.raises(FileExistsError, match="exists"), publish(target):
         pytest.fail("entered")
     assert read(target) == "first"
     assert entries(tmp_path) == ["out"]
 
 
-def test_a_missing_parent_is_an_error(publish: Publisher, tmp_path: Path) -> None:
+def test_a_missing_parent_is_an_error(publish, tmp_path):
     with pytest.raises(FileNotFoundError), publish(tmp_path / "nowhere" / "out"):
         pytest.fail("entered")
     assert entries(tmp_path) == []
 
 
-def test_what_a_killed_writer_left_is_cleared(
-    publish: Publisher, tmp_path: Path, writer: subprocess.Popen[str]
-) -> None:
+def test_what_a_killed_writer_left_is_cleared(publish, tmp_path, writer):
     target = tmp_path / "out"
     os.kill(writer.pid, signal.SIGKILL)
     assert writer.wait() == -signal.SIGKILL
@@ -131,9 +118,7 @@ def test_what_a_killed_writer_left_is_cleared(
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_somebody_elses_folder_in_the_scratch_folders_place_is_left_alone(
-    tmp_path: Path, kind: str
-) -> None:
+def test_somebody_elses_folder_in_the_scratch_folders_place_is_left_alone(tmp_path, kind):
     theirs = tmp_path / f"out{SCRATCH_SUFFIX}"
     if kind == "folder":
         theirs.mkdir()
@@ -146,9 +131,7 @@ def test_somebody_elses_folder_in_the_scratch_folders_place_is_left_alone(
     assert (theirs / "thesis.txt").read_text() == "years"
 
 
-def test_a_second_writer_is_refused_and_the_first_goes_on(
-    publish: Publisher, tmp_path: Path, writer: subprocess.Popen[str]
-) -> None:
+def test_a_second_writer_is_refused_and_the_first_goes_on(publish, tmp_path, writer):
     target = tmp_path / "out"
     with pytest.raises(FileExistsError, match="being written"), publish(target):
         pytest.fail("entered")
@@ -158,17 +141,14 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(
     assert (target / "half" if target.is_dir() else target).read_text() == "half"
 
 
-def test_losing_a_race_leaves_the_winner(
-    publish: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losing_a_race_leaves_the_winner(publish, tmp_path, monkeypatch):
     """Another writer publishes between this one's first look and its lock."""
     target = tmp_path / "out"
     lock_after = files.try_lock
 
-    def lock_late(path: Path, *, flags: int) -> int | None:
+    def lock_late(path, *, flags):
         monkeypatch.setattr(files, "try_lock", lock_after)
-        with publish(target) as scratch:
-            write(scratch, "winner")
+        publish_text(publish, target, "winner")
         if publish is published_folder:
             path.mkdir()
         return lock_after(path, flags=flags)
@@ -180,14 +160,12 @@ def test_losing_a_race_leaves_the_winner(
     assert entries(tmp_path) == ["out"]
 
 
-def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
-    publish: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(publish, tmp_path, monkeypatch):
     """Another writer finishes after this one opened the scratch and before it had the lock."""
     target = tmp_path / "out"
     lock_after = files.try_lock
 
-    def lock_and_lose(path: Path, *, flags: int) -> int | None:
+    def lock_and_lose(path, *, flags):
         handle = lock_after(path, flags=flags)
         write(path, "winner")
         path.rename(target)
@@ -200,7 +178,7 @@ def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
     assert entries(tmp_path) == ["out"]
 
 
-def test_a_lock_is_exclusive_until_released(tmp_path: Path) -> None:
+def test_a_lock_is_exclusive_until_released(tmp_path):
     first = try_lock(tmp_path / "lock")
     assert first is not None
     assert try_lock(tmp_path / "lock") is None
@@ -245,12 +223,11 @@ if not child:
 
 
 @pytest.mark.parametrize("ends", ["released", "killed"])
-def test_a_child_by_fork_neither_keeps_nor_releases_a_lock(tmp_path: Path, ends: str) -> None:
+def test_a_child_by_fork_neither_keeps_nor_releases_a_lock(tmp_path, ends):
     words = [sys.executable, "-W", "ignore", "-c", LOCKER, ends]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": tmp_path}
-    with subprocess.Popen(words, text=True, **pipes) as parent:
+    with subprocess.Popen(words, cwd=tmp_path, **PIPES) as parent:
 
-        def said(what: str) -> str:
+        def said(what):
             parent.stdin.write(f"{what}\n")
             parent.stdin.flush()
             return str(parent.stdout.readline().strip())
@@ -271,7 +248,7 @@ def test_a_child_by_fork_neither_keeps_nor_releases_a_lock(tmp_path: Path, ends:
             assert entries(tmp_path) == ["lock", "out"]
 
 
-def test_a_file_may_be_replaced_all_at_once(tmp_path: Path) -> None:
+def test_a_file_may_be_replaced_all_at_once(tmp_path):
     target = tmp_path / "out"
     target.write_text("before")
     with published_file(target, replaces=True) as scratch:
@@ -284,7 +261,7 @@ def test_a_file_may_be_replaced_all_at_once(tmp_path: Path) -> None:
     assert target.read_text() == "after"
 
 
-def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path: Path) -> None:
+def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path):
     target = tmp_path / "out"
     with pytest.raises(FileExistsError), published_file(target):
         target.write_text("theirs")
@@ -294,8 +271,8 @@ def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path: Pat
 
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_a_folder_is_replaced_whole_when_the_new_one_is_complete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
-) -> None:
+    tmp_path, monkeypatch, can_exchange
+):
     if not can_exchange:
         monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
     target = tmp_path / "out"
@@ -308,29 +285,17 @@ def test_a_folder_is_replaced_whole_when_the_new_one_is_complete(
     assert entries(target) == ["data"]
 
 
-def test_a_folder_that_could_not_be_replaced_is_kept(tmp_path: Path) -> None:
-    def fail() -> None:
-        with published_folder(tmp_path / "out", replaces=True) as scratch:
-            write(scratch, "second")
-            raise KeyError
-
-    with published_folder(tmp_path / "out") as scratch:
-        write(scratch, "first")
+def test_a_folder_that_could_not_be_replaced_is_kept(tmp_path):
+    publish_text(published_folder, tmp_path / "out", "first")
     with pytest.raises(KeyError):
-        fail()
+        publish_text(published_folder, tmp_path / "out", "second", KeyError, replaces=True)
     assert read(tmp_path / "out") == "first"
     assert entries(tmp_path) == ["out"]
 
 
-def test_what_was_replaced_and_cannot_be_removed_is_named_beside_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path) -> None:
+def test_what_was_replaced_and_cannot_be_removed_is_named_beside_the_new_one(tmp_path, monkeypatch):
+    def refuse(path):
         raise OSError(errno.EDQUOT, "Disk quota exceeded", str(path))
-
-    def replace() -> None:
-        with published_folder(target, replaces=True) as scratch:
-            write(scratch, "second")
 
     target, left = tmp_path / "out", tmp_path / "out.partial"
     with published_folder(target) as scratch:
@@ -339,34 +304,30 @@ def test_what_was_replaced_and_cannot_be_removed_is_named_beside_the_new_one(
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", refuse)
         with pytest.raises(StoreError, match=f"whole, but the old one .* quota .*: {left}") as said:
-            replace()
+            publish_text(published_folder, target, "second", replaces=True)
     assert str(target) in str(said.value)
     assert read(target) == "second"
     assert entries(target) == ["data"]
     assert (left / MARKER).exists()
-    replace()
+    publish_text(published_folder, target, "second", replaces=True)
     assert entries(tmp_path) == ["out"]
 
 
-def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(tmp_path, monkeypatch):
     class Killed(BaseException):
         pass
 
-    def die(_: Path) -> None:
+    def die(_):
         raise Killed
 
     target = tmp_path / "out"
-    with published_folder(target) as scratch:
-        write(scratch, "first")
+    publish_text(published_folder, target, "first")
     with monkeypatch.context() as patch:
         patch.setattr(files, "_remove", die)  # both after the exchange and in clearing up
         with pytest.raises(Killed), published_folder(target, replaces=True) as scratch:
             (scratch / "data").write_text("second")
     assert read(target) == "second"
-    with published_folder(target, replaces=True) as scratch:
-        write(scratch, "third")
+    publish_text(published_folder, target, "third", replaces=True)
     assert read(target) == "third"
     assert entries(tmp_path) == ["out"]
 

@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 from command import environment
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 from tree_reference import lane_hashes, mix32_array
 
 from srs_ooc.base.seeds import (
@@ -68,27 +67,20 @@ DERIVED = {
     (1, 0): 0xEA8568D2E45FD6CB,
     (2**64 - 1, 2**64 - 1): 0xE8BA9F99CA933538,
 }
-KEYS = {
-    (): 0x0,
-    (0,): 0x48218226FF3CD4BF,
-    (12, 0, 7): 0x2C3AF956CB23FDA3,
-    (1, 2, 3, 4): 0x65A844719B8A89C0,
-}
+KEYS = {(): 0x0, (0,): 0x48218226FF3CD4BF, (12, 0, 7): 0x2C3AF956CB23FDA3}
+KEYS |= {(1, 2, 3, 4): 0x65A844719B8A89C0}
 LANES = {
     Purpose.TIE: [0x96850DC8, 0x3602AC64, 0xB3D4169C],
     Purpose.THRESHOLD: [0x790BDF53, 0xBBBE3C7A, 0x4334C0C7],
 }
 
 
-def test_mix64_vectors() -> None:
-    words = np.array(list(MIX64), dtype=np.uint64)
-    assert [mix64(word) for word in MIX64] == list(MIX64.values())
-    assert mix64_array(words).tolist() == list(MIX64.values())
-
-
-def test_mix32_vectors() -> None:
-    words = np.array(list(MIX32), dtype=np.uint32)
-    assert mix32_array(words).tolist() == list(MIX32.values())
+@pytest.mark.parametrize(
+    ("mix", "vectors", "dtype"), [(mix64_array, MIX64, "u8"), (mix32_array, MIX32, "u4")]
+)
+def test_vectors_of_mixing(mix, vectors, dtype) -> None:
+    assert mix(np.array(list(vectors), dtype)).tolist() == list(vectors.values())
+    assert dtype == "u4" or [mix64(word) for word in vectors] == list(vectors.values())
 
 
 def test_derive_and_key_vectors() -> None:
@@ -103,14 +95,8 @@ def test_lane_vectors(purpose: Purpose) -> None:
 
 
 def test_below_vectors() -> None:
-    assert [below(key_of(1), counter, 1000) for counter in range(6)] == [
-        87,
-        878,
-        556,
-        783,
-        647,
-        231,
-    ]
+    found = [below(key_of(1), counter, 1000) for counter in range(6)]
+    assert found == [87, 878, 556, 783, 647, 231]
 
 
 def test_purposes_never_change() -> None:

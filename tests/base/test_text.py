@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 from command import error_of, json_of, srs_ooc
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
+from tables import write_lines
 
 from srs_ooc.base.text import (
     MB,
@@ -41,11 +41,8 @@ def test_no_text_starts_a_formula(text):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shown")
-    with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([RED, FORMULA, "c", "target"])
-        for i in range(60):
-            writer.writerow([i % 7, (i * 5) % 11, i, "@no" if i < 30 else "yes\x1b[2J"])
+    rows = ([i % 7, (i * 5) % 11, i, "@no" if i < 30 else "yes\x1b[2J"] for i in range(60))
+    write_lines(folder / "t.csv", [[RED, FORMULA, "c", "target"], *rows])
     srs_ooc("ingest", "t.csv", "t.zarr", cwd=folder)
     options = ("--judge", "positive", "--iterations", 40, "--q", 3)
     srs_ooc("run", "t.zarr", *options, cwd=folder)
@@ -80,9 +77,8 @@ def test_messages_show_control_characters_and_are_short(folder, tmp_path):
 
 @pytest.mark.slow
 def test_data_are_exact_and_safe_for_spreadsheets_where_asked(folder, tmp_path):
-    assert {record["name"] for record in json_of("features", "t.run", "--json", cwd=folder)} == {
-        RED, FORMULA, "c",
-    }  # fmt: skip
+    names = {record["name"] for record in json_of("features", "t.run", "--json", cwd=folder)}
+    assert names == {RED, FORMULA, "c"}
     for options, name, label in (((), FORMULA, "@no"), (("--safe-csv",), "'=1+1", "'@no")):
         table = srs_ooc("features", "t.run", "--csv", *options, cwd=folder).stdout
         assert name in {row["name"] for row in csv.DictReader(io.StringIO(table))}

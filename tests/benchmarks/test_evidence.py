@@ -106,10 +106,9 @@ def test_a_store_has_the_kinds_the_target_and_the_strata_of_its_table(tmp_path):
 def test_a_table_of_synth_gives_what_the_store_of_synth_gives(tmp_path):
     make_store(table_of("five-minute start", 1), tmp_path / "here.zarr")
     srs_ooc.synth("madelon", tmp_path / "synth.zarr", rows=500, features=3000, relevant=20, seed=1)
-    here, there = (
-        srs_ooc.run(tmp_path / f"{name}.zarr", iterations=50).selected for name in ("here", "synth")
-    )
-    assert list(here) == list(there)
+    stores = (tmp_path / "here.zarr", tmp_path / "synth.zarr")
+    here, there = (list(srs_ooc.run(store, iterations=50).selected) for store in stores)
+    assert here == there
 
 
 @pytest.mark.slow
@@ -139,9 +138,8 @@ def test_a_peer_that_fails_or_is_late_is_noted():
 
 def test_bounds_are_those_of_the_mean():
     values = [0.0, 0.1, 0.2, 0.3]
-    assert bound(values) == pytest.approx(
-        stats.ttest_1samp(values, 0).confidence_interval(0.9).high
-    )
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9).high
+    assert bound(values) == pytest.approx(expected)
     middle, spread, highest = bound_over([values, [0.0, 0.0], [0.1, 0.3]])
     assert middle == pytest.approx((0.15 + 0.0 + 0.2) / 3)
     assert spread == pytest.approx(np.sqrt(np.var(values, ddof=1) / 4 + 0.01) / 3)
@@ -165,16 +163,16 @@ def test_the_report_judges_signals_nulls_and_peers():
         line("noise", 0, ours=(None, 0.0, 0), **{TEST: (None, 1.0, 1)}),
         line("noise", 1, ours=(None, 1.0, 3), **{TEST: (None, 0.0, 0)}),
     ]
-    text = report(lines)
-    assert "| tied | 2 | 3.0 | 0.750 | 0.800 | 0.050 ± 0.150 | 0.250 ± 0.250 | **1.828** |" in text
-    assert "| XOR | 2 | 2.0 | 1.000 |  |  | 0.000 ± 0.000 | 0.000 |  | 1.0 |" in text
-    assert (
-        "false share over 2 families: 0.1250 ± 0.1250, 95% bound 0.3306 (criterion 0.125: e" in text
-    )
-    assert "told test over 1 families: 0.0500 ± 0.1500, 95% bound 0.2967" in text
-    assert "| noise | 2 | 1 | 0.975 | 1 of 2 | 1.0 |" in text
-    assert "| all | 2 | 1 | 0.975 | 1 of 2 |  |" in text
-    assert "| tied | 1 | 1.00 / 0.50 / 1.0 | 0.90 / 0.30 / 1.0 | 0.40 / 0.20 / 1.0 |" in text
+    expected = [
+        "| tied | 2 | 3.0 | 0.750 | 0.800 | 0.050 ± 0.150 | 0.250 ± 0.250 | **1.828** |",
+        "| XOR | 2 | 2.0 | 1.000 |  |  | 0.000 ± 0.000 | 0.000 |  | 1.0 |",
+        "false share over 2 families: 0.1250 ± 0.1250, 95% bound 0.3306 (criterion 0.125: e",
+        "told test over 1 families: 0.0500 ± 0.1500, 95% bound 0.2967",
+        "| noise | 2 | 1 | 0.975 | 1 of 2 | 1.0 |",
+        "| all | 2 | 1 | 0.975 | 1 of 2 |  |",
+        "| tied | 1 | 1.00 / 0.50 / 1.0 | 0.90 / 0.30 / 1.0 | 0.40 / 0.20 / 1.0 |",
+    ]
+    assert [line for line in expected if line not in report(lines)] == []
 
 
 def test_only_what_is_left_is_done():

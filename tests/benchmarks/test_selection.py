@@ -1,11 +1,11 @@
 """Selections at small sizes: every problem is made and scored, and nothing is done twice."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from command import finished
 from measured import Results
 from selection import (
     HERE,
@@ -61,10 +61,7 @@ def test_the_truth_is_read_from_the_record_beside_a_table(tmp_path):
 
 def run(cache, *arguments):
     command = [sys.executable, str(HERE / "selection.py"), "--cache", str(cache)]
-    return subprocess.run(
-        [*command, *map(str, arguments)],
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
+    return finished([*command, *map(str, arguments)])
 
 
 @pytest.mark.slow

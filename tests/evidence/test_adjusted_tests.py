@@ -8,9 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, combined, contrasts_log_p
 from srs_ooc.native import _native
@@ -41,11 +39,8 @@ def steps_of(column, contrast, covariates):
     x, known = scores_of(column, contrast)
     basis = covariates.basis[known]
     left = x[known] - basis @ np.linalg.lstsq(basis, x[known], rcond=None)[0]
-    if (
-        len(left) < 2
-        or np.ptp(left) < 1e-9
-        or (left**2).sum() <= 1e-8 * ((x[known] - x[known].mean()) ** 2).sum()
-    ):
+    spread = ((x[known] - x[known].mean()) ** 2).sum()
+    if len(left) < 2 or np.ptp(left) < 1e-9 or (left**2).sum() <= 1e-8 * spread:
         return None
     out = np.full(len(column), -1)
     unit = (left - left.min()) * (STEPS / (left.max() - left.min()))
@@ -78,12 +73,8 @@ def tables(draw, values):
     column[rng.random(n_rows) < draw(st.sampled_from([0.0, 0.25]))] = MISSING
     strata = rng.integers(0, draw(st.integers(1, 2)), n_rows)
     target = rng.integers(0, values, n_rows)
-    return (
-        column.astype(np.uint8),
-        target,
-        strata,
-        covariates_of(n_rows, draw(st.integers(1, 2)), seed),
-    )
+    covariates = covariates_of(n_rows, draw(st.integers(1, 2)), seed)
+    return column.astype(np.uint8), target, strata, covariates
 
 
 def log_ps(column, target, contrast=None):
@@ -181,9 +172,8 @@ def test_levels_are_compared_one_by_one_with_those_still_to_come():
     column = np.repeat([0, 1, 2], [10, 20, 50]).astype(np.uint8)[rng.permutation(80)]
     target = RankTarget.of_classes(rng.integers(0, 2, 80), 2)
     target = target._replace(covariates=covariates_of(80, 3, 2))
-    found = contrasts_log_p(
-        column[None], MISSING, target, exactly=True, categorical=np.ones(1, np.bool_)
-    )[0]
+    how = {"exactly": True, "categorical": np.ones(1, np.bool_)}
+    found = contrasts_log_p(column[None], MISSING, target, **how)[0]
     first = (column == 0).astype(np.uint8)
     second = np.where(column == 0, MISSING, column == 1).astype(np.uint8)
     each = [[log_ps(one, target)[0] / -log(10.0)] for one in (first, second)]
@@ -216,9 +206,8 @@ def test_features_that_follow_the_covariates_only_keep_the_level(kind, form):
     n, p = 300, 1500
     age = rng.normal(size=n)
     strata = np.argsort(np.argsort(age)) * 8 // n
-    covariates = Covariates.of(
-        np.ascontiguousarray(orthonormal(np.array([age**i for i in range(4)])).T)
-    )
+    powers = np.array([age**i for i in range(4)])
+    covariates = Covariates.of(np.ascontiguousarray(orthonormal(powers).T))
     x = rng.normal(size=(p, n)) + (0 if form in ("spread", "missing") else age)
     if form == "spread":
         x *= np.exp(0.5 * age)
@@ -230,9 +219,8 @@ def test_features_that_follow_the_covariates_only_keep_the_level(kind, form):
     score = 1.5 * age + rng.logistic(size=n)
     if kind == "scores":
         left = score - covariates.basis @ (covariates.basis.T @ score)
-        target = RankTarget.of_scores(
-            np.rint((left - left.min()) * 64 / np.ptp(left)).astype(int), strata
-        )
+        steps = np.rint((left - left.min()) * 64 / np.ptp(left)).astype(int)
+        target = RankTarget.of_scores(steps, strata)
     else:
         cuts = [0.0] if kind == "classes" else [-1.0, 1.0]
         target = RankTarget.of_classes(np.searchsorted(cuts, score), len(cuts) + 1, strata)

@@ -6,9 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 import risk_sets_reference as reference
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.evidence.effects import EffectTarget, Measure, Times, concordance, effect_of
 from srs_ooc.evidence.null_model import Censored, censored_scores, kaplan_meier
@@ -56,9 +54,8 @@ def test_risk_sets_are_as_in_plain_python(table):
     for column, row in zip(columns, found, strict=True):
         for contrast in np.flatnonzero(~np.isnan(row)).tolist():
             of_rows = column[used], MISSING, times[used], events[used], strata[used]
-            assert row[contrast] == pytest.approx(
-                reference.log_p(*of_rows, contrast), rel=1e-6, abs=1e-7
-            )
+            expected = reference.log_p(*of_rows, contrast)
+            assert row[contrast] == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
 @examples(30)
@@ -198,9 +195,8 @@ def test_effects_of_times_say_which_is_shorter():
         "longer at level red": (levels, Contrast.LOCATION, True),
     }
     for words, (column, contrast, is_named) in said.items():
-        measure, toward, found = effect_of(
-            column, MISSING, target, contrast, is_categorical=is_named
-        )
+        how = {"is_categorical": is_named}
+        measure, toward, found = effect_of(column, MISSING, target, contrast, **how)
         assert measure.title == "concordance"
         assert measure.direction(found.effect, "", "red") == words
         assert measure.is_of_level == is_named == (toward == 2)

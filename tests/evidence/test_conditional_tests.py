@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 from scipy import stats
 
 from srs_ooc.evidence.conditional_tests import (
     LEADING,
-    Beside,
     Looked,
     beside_others,
     cost,
@@ -27,31 +25,31 @@ from srs_ooc.evidence.rank_tests import (
 MISSING = 255
 
 
-def noise(seed: int, n: int, n_rows: int, n_codes: int = 200) -> np.ndarray:
+def noise(seed, n, n_rows, n_codes=200):
     """Return codes of noise, uint8 (n, n_rows)."""
     return np.random.default_rng(seed).integers(0, n_codes, (n, n_rows)).astype(np.uint8)
 
 
-def two_classes(n_rows: int) -> RankTarget:
+def two_classes(n_rows):
     """Return a target of classes that take turns."""
     return RankTarget.of_classes(np.arange(n_rows) % 2, 2)
 
 
-def beside_of(codes: np.ndarray, target: RankTarget, alone: np.ndarray, n: int) -> Beside:
+def beside_of(codes, target, alone, n):
     """Return what conditional tests show, contrasts sharing the level evenly."""
     order = np.argsort(-alone, kind="stable")[: len(codes) if n == len(codes) else len(codes) // 2]
     shares = np.full((len(codes), 3), 1 / 3)
     return beside_others(codes, MISSING, target, alone, (order, alone[order]), n, shares)
 
 
-def alone_of(codes: np.ndarray, target: RankTarget) -> np.ndarray:
+def alone_of(codes, target):
     """Return the -log10 p of features alone, their cost paid."""
     even = np.full(3, 1 / 3)
     return strongest_contrasts(codes, MISSING, target, shares=even)[0] - cost(0, len(codes))
 
 
 @given(st.lists(st.floats(0, 70), min_size=1, max_size=4))
-def test_strengths_are_combined_as_fisher_does(neg_log10_p: list[float]) -> None:
+def test_strengths_are_combined_as_fisher_does(neg_log10_p):
     x = 2 * np.log(10) * sum(neg_log10_p)
     expected = -stats.chi2.logsf(x, 2 * len(neg_log10_p)) / np.log(10)
     found = combined(np.array(neg_log10_p)[:, None])
@@ -59,14 +57,14 @@ def test_strengths_are_combined_as_fisher_does(neg_log10_p: list[float]) -> None
 
 
 @given(st.lists(st.floats(0, 70) | st.just(np.nan), min_size=1, max_size=5))
-def test_tests_that_a_column_has_not_count_for_nothing(neg_log10_p: list[float]) -> None:
+def test_tests_that_a_column_has_not_count_for_nothing(neg_log10_p):
     there = [neg_log10_p for neg_log10_p in neg_log10_p if not np.isnan(neg_log10_p)]
     expected = combined(np.array(there)[:, None])[0] if there else 0.0
     assert combined(np.array([[neg_log10_p, 1.0] for neg_log10_p in neg_log10_p]))[0] == expected
 
 
 @pytest.mark.parametrize("n_tested", [3, 50, 10**6])
-def test_the_shares_of_all_choices_are_at_most_the_whole(n_tested: int) -> None:
+def test_the_shares_of_all_choices_are_at_most_the_whole(n_tested):
     shares = 10 ** -cost(0, n_tested)
     for n_others, n_ways in ((1, n_tested - 1), (2, (n_tested - 1) * (n_tested - 2) // 2)):
         of_any = n_ways * 10 ** -cost(n_others, n_tested)
@@ -76,13 +74,13 @@ def test_the_shares_of_all_choices_are_at_most_the_whole(n_tested: int) -> None:
     assert shares <= 1.0
 
 
-def test_without_so_many_others_nothing_can_be_chosen() -> None:
+def test_without_so_many_others_nothing_can_be_chosen():
     assert cost(1, 1) == np.inf
     assert cost(2, 2) == np.inf
 
 
 @given(st.lists(st.integers(0, 5) | st.just(MISSING), min_size=1, max_size=30))
-def test_halves_are_cut_nearest_the_median_of_what_is_known(column: list[int]) -> None:
+def test_halves_are_cut_nearest_the_median_of_what_is_known(column):
     codes = np.array(column, np.uint8)
     found, known = halves(codes[None], MISSING)[0], codes[codes < MISSING]
     assert not found[codes == MISSING].any()
@@ -96,9 +94,7 @@ def test_halves_are_cut_nearest_the_median_of_what_is_known(column: list[int]) -
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([[0], [2], [0, 1], [2, 1]]), st.booleans())
-def test_parts_are_of_all_rows_and_those_of_unknown_ones_keep_like_with_like(
-    seed: int, way: list[int], has_strata: bool
-) -> None:
+def test_parts_are_of_all_rows_and_those_of_unknown_ones_keep_like_with_like(seed, way, has_strata):
     rng = np.random.default_rng(seed)
     codes = np.where(rng.random((3, 40)) < 0.3, MISSING, noise(seed, 3, 40)).astype(np.uint8)
     strata = rng.integers(0, 2, 40) if has_strata else np.zeros(40, np.int64)
@@ -123,7 +119,7 @@ def test_parts_are_of_all_rows_and_those_of_unknown_ones_keep_like_with_like(
     assert len({(state[row], strata[row]) for row in alone}) == len(alone)
 
 
-def correlation_within(codes: np.ndarray, score: np.ndarray, part: np.ndarray) -> float:
+def correlation_within(codes, score, part):
     """Return (rows - 1) r^2 in a part of the rows, or 0."""
     x, y = codes[part].astype(float), score[part].astype(float)
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -134,9 +130,7 @@ def correlation_within(codes: np.ndarray, score: np.ndarray, part: np.ndarray) -
 @pytest.mark.parametrize("share_missing", [0.0, 0.2])
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
 @pytest.mark.parametrize("way", [[1], [0, 3]])
-def test_what_is_proposed_goes_by_correlations_within_parts(
-    n_classes: int, way: list[int], share_missing: float
-) -> None:
+def test_what_is_proposed_goes_by_correlations_within_parts(n_classes, way, share_missing):
     codes = noise(0, 5, 70)
     if share_missing:  # of the others; where the feature itself is missing it is its middle value
         others = np.isin(np.arange(5), way)[:, None]
@@ -159,7 +153,7 @@ def test_what_is_proposed_goes_by_correlations_within_parts(
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 39), st.integers(5, 40))
-def test_a_feature_has_no_part_in_who_leads_for_it(seed: int, feature: int, n_strong: int) -> None:
+def test_a_feature_has_no_part_in_who_leads_for_it(seed, feature, n_strong):
     codes, target = noise(seed, 40, 30, 4), two_classes(30)
     codes[:5, ::2] //= 2  # some that stand out
     other = codes.copy()
@@ -176,7 +170,7 @@ def test_a_feature_has_no_part_in_who_leads_for_it(seed: int, feature: int, n_st
         assert not by_first[feature, feature]
 
 
-def test_noise_is_no_more_often_strong_than_it_may() -> None:
+def test_noise_is_no_more_often_strong_than_it_may():
     n, n_rows, neg_log10_p = 25, 60, []
     for seed in range(120):
         codes, target = noise(seed, n, n_rows), two_classes(n_rows)
@@ -192,9 +186,7 @@ def test_noise_is_no_more_often_strong_than_it_may() -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("share_together", [0.25, 0.6])
 @pytest.mark.parametrize("n_codes", [2, 5, 200])
-def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(
-    n_codes: int, share_together: float
-) -> None:
+def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(n_codes, share_together):
     """Rows of a questionnaire that was not filled in are of neither half of the cause."""
     n, n_rows, neg_log10_p = 16, 800, []
     for seed in range(5):
@@ -213,7 +205,7 @@ def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4])
-def test_a_pair_whose_cells_are_missing_together_is_found(share: float) -> None:
+def test_a_pair_whose_cells_are_missing_together_is_found(share):
     codes = noise(6, 40, 500)
     target = RankTarget.of_classes(((codes[4] < 100) ^ (codes[9] < 100)).astype(int), 2)
     codes[:, np.random.default_rng(7).random(500) < share] = MISSING
@@ -223,7 +215,7 @@ def test_a_pair_whose_cells_are_missing_together_is_found(share: float) -> None:
 
 
 @pytest.mark.parametrize("n_tested", [60, 10**6])
-def test_a_pair_that_shows_only_together_is_found(n_tested: int) -> None:
+def test_a_pair_that_shows_only_together_is_found(n_tested):
     codes = noise(3, 60, 400)
     target = RankTarget.of_classes(((codes[7] < 100) ^ (codes[31] < 100)).astype(int), 2)
     alone = alone_of(codes, target)
@@ -234,7 +226,7 @@ def test_a_pair_that_shows_only_together_is_found(n_tested: int) -> None:
     assert found.others[31].tolist() == [7, -1]
 
 
-def test_three_that_show_only_together_are_found_among_few() -> None:
+def test_three_that_show_only_together_are_found_among_few():
     codes = noise(4, 30, 800)
     first, second, third = (codes[place] < 100 for place in (5, 6, 7))
     target = RankTarget.of_classes((first ^ second ^ third).astype(int), 2)
@@ -244,7 +236,7 @@ def test_three_that_show_only_together_are_found_among_few() -> None:
 
 
 @pytest.mark.parametrize("way", ["rows", "missing", "strata", "numbers"])
-def test_other_tables_of_the_same_pair(way: str) -> None:
+def test_other_tables_of_the_same_pair(way):
     rng = np.random.default_rng(5)
     codes = noise(5, 30, 600)
     label = ((codes[2] < 100) ^ (codes[9] < 100)).astype(int)
@@ -268,7 +260,7 @@ def test_other_tables_of_the_same_pair(way: str) -> None:
     assert found.neg_log10_p[[2, 9]].min() > 5
 
 
-def test_constant_columns_and_single_features_show_nothing() -> None:
+def test_constant_columns_and_single_features_show_nothing():
     target = two_classes(20)
     for n in (1, 2):
         codes = np.zeros((n, 20), np.uint8)
@@ -276,7 +268,7 @@ def test_constant_columns_and_single_features_show_nothing() -> None:
         assert not (found.neg_log10_p > 0).any()
 
 
-def test_how_many_are_looked_at_is_bounded() -> None:
+def test_how_many_are_looked_at_is_bounded():
     assert n_looked_at(1000, 1) == 1000
     assert n_looked_at(16_384, 1) < 300
     assert n_looked_at(1000, 100) < 200
@@ -284,7 +276,7 @@ def test_how_many_are_looked_at_is_bounded() -> None:
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=60), st.integers(0, 3))
-def test_levels_are_those_of_benjamini_and_hochberg(neg_log10_p: list[float], n_out: int) -> None:
+def test_levels_are_those_of_benjamini_and_hochberg(neg_log10_p, n_out):
     p_values = 10.0 ** -np.array(neg_log10_p)
     expected = stats.false_discovery_control(p_values)
     given_ = np.array([*neg_log10_p, *[np.nan] * n_out])
@@ -292,9 +284,7 @@ def test_levels_are_those_of_benjamini_and_hochberg(neg_log10_p: list[float], n_
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(0, 45))
-def test_no_more_pass_than_may_and_each_place_by_its_own_level(
-    thirds: list[int], most: int
-) -> None:
+def test_no_more_pass_than_may_and_each_place_by_its_own_level(thirds, most):
     """The first t from above at which p t / k is at most the level, k no more than that."""
     neg_log10_p, level = np.array(thirds) / 3, 0.07
     p_values, n = 10.0**-neg_log10_p, len(neg_log10_p)
@@ -306,7 +296,7 @@ def test_no_more_pass_than_may_and_each_place_by_its_own_level(
     assert np.array_equal(levels <= level, neg_log10_p >= expected)
 
 
-def test_a_target_within_some_rows_has_their_strata() -> None:
+def test_a_target_within_some_rows_has_their_strata():
     strata = np.repeat([0, 1, 2], [5, 4, 3])
     target = RankTarget.of_classes(np.arange(12) % 2, 2, strata)
     is_in = np.array([1, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1], bool)
@@ -317,7 +307,7 @@ def test_a_target_within_some_rows_has_their_strata() -> None:
 
 
 @pytest.mark.parametrize("n_left", [0, 1, 2, 9, 29])
-def test_a_target_of_numbers_within_few_rows_is_that_of_these_rows(n_left: int) -> None:
+def test_a_target_of_numbers_within_few_rows_is_that_of_these_rows(n_left):
     """Of more levels than rows are left, too."""
     rng = np.random.default_rng(n_left)
     codes, values = rng.integers(0, 9, (20, 30), np.uint8), rng.standard_normal(30)

@@ -4,9 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.correlation import (

@@ -185,12 +185,10 @@ def test_within_strata_a_share_is_the_weighted_mean_and_a_correlation_is_of_what
 
 
 def test_what_strata_cannot_tell_is_unknown():
-    strata = np.arange(10)
-    is_in = strata < 5
-    assert np.isnan(auc(Levels.of(strata, strata), is_in)).all()
-    assert np.isnan(spread_ratio(Levels.of(strata, strata), is_in)).all()
-    assert np.isnan(share_difference(is_in, is_in, strata)).all()
-    assert np.isnan(spearman(Levels.of(strata, strata), Levels.of(strata, strata))).all()
+    strata, is_in = np.arange(10), np.arange(10) < 5
+    levels = Levels.of(strata, strata)
+    intervals = auc(levels, is_in), spread_ratio(levels, is_in), spearman(levels, levels)
+    assert np.isnan([*intervals, share_difference(is_in, is_in, strata)]).all()
 
 
 def test_intervals_of_what_is_shown_miss_as_often_as_they_may():
@@ -223,10 +221,7 @@ def test_intervals_of_all_are_as_before_selection():
 
 
 def said(column, target, contrast=Contrast.LOCATION, **given):
-    measure, toward, found = effect_of(
-        np.asarray(column, np.uint8), MISSING, target, contrast, **given
-    )
-    return measure, toward, found
+    return effect_of(np.asarray(column, np.uint8), MISSING, target, contrast, **given)
 
 
 def classes(labels, strata=None):
@@ -252,13 +247,11 @@ def test_missing_cells_are_left_out_of_what_is_no_absence():
     codes, is_in = two_classes(1)
     column = np.where(np.arange(60) % 7 == 0, MISSING, codes)
     kept = column != MISSING
-    assert said(column, classes(is_in.astype(int)))[2] == auc(
-        Levels.of(codes[kept], None), is_in[kept]
-    )
+    expected = auc(Levels.of(codes[kept], None), is_in[kept])
+    assert said(column, classes(is_in.astype(int)))[2] == expected
     y = np.random.default_rng(0).normal(size=60)
-    assert said(column, numbers(y))[2].effect == pytest.approx(
-        stats.spearmanr(codes[kept], y[kept]).statistic
-    )
+    expected = stats.spearmanr(codes[kept], y[kept]).statistic
+    assert said(column, numbers(y))[2].effect == pytest.approx(expected)
 
 
 def test_of_many_classes_the_one_farthest_from_the_others():
@@ -316,16 +309,11 @@ def test_of_a_categorical_feature_the_level_that_differs_most():
 def test_a_constant_feature_has_none():
     assert said(np.zeros(20), classes(np.repeat([0, 1], 10)))[:2] == (Measure.NONE, -1)
     assert said(np.full(20, MISSING), numbers(np.arange(20.0)))[0] == Measure.NONE
-    only_missing = np.where(np.arange(20) < 10, MISSING, 3)  # one class has no value
-    assert np.isnan(said(np.where(only_missing == 3, np.arange(20), MISSING),
-                         classes(np.repeat([0, 1], 10)))[2].effect)  # fmt: skip
+    one_class = np.where(np.arange(20) < 10, MISSING, np.arange(20))
+    assert np.isnan(said(one_class, classes(np.repeat([0, 1], 10)))[2].effect)
 
 
 # Intervals hold the effect that there is in 95% of all tables.
-
-
-def cut(values, ends):
-    return np.searchsorted(ends, values)
 
 
 def true_auc(shift, ends):
@@ -353,16 +341,21 @@ def test_intervals_of_an_auc_cover(n, share, n_levels, of):
     is_in, expected, held = np.arange(n) < share * n, true_auc(shift, ends), 0
     for _ in range(n_tables):
         values = rng.standard_normal(n) + shift * is_in
-        codes = cut(values, ends) if n_levels else np.argsort(np.argsort(values))
+        codes = np.searchsorted(ends, values) if n_levels else np.argsort(np.argsort(values))
         found = auc(Levels.of(codes, None), is_in)
         held += found.low <= expected <= found.high
     error = 3 * sqrt(0.95 * 0.05 / n_tables)
     assert 0.935 - error < held / n_tables < (0.985 if n == 30 or n_levels == 2 else 0.965) + error
 
 
-def covered(n_tables, make, expected):
+def check_covered(make, expected, n_tables=1500, off=0.015 + 0.017):
     found = [make() for _ in range(n_tables)]
-    return np.mean([one.low <= expected <= one.high for one in found])
+    held = np.mean([one.low <= expected <= one.high for one in found])
+    assert abs(held - 0.95) < off
+
+
+def ranked(values, strata=None):
+    return Levels.of(np.argsort(np.argsort(values)), strata)
 
 
 @pytest.mark.slow
@@ -374,9 +367,9 @@ def test_intervals_within_strata_cover(n_strata):
 
     def make() -> Interval:
         values = rng.standard_normal(n) + 0.9 * is_in + rng.standard_normal(n_strata)[strata]
-        return auc(Levels.of(np.argsort(np.argsort(values)), strata), is_in)
+        return auc(ranked(values, strata), is_in)
 
-    assert abs(covered(1500, make, float(ndtr(0.9 / sqrt(2)))) - 0.95) < 0.015 + 0.017
+    check_covered(make, float(ndtr(0.9 / sqrt(2))))
 
 
 @pytest.mark.slow
@@ -387,23 +380,22 @@ def test_intervals_of_spearmans_cover(n, rho):
     def make() -> Interval:
         x = rng.standard_normal(n)
         y = rho * x + sqrt(1 - rho**2) * rng.standard_normal(n)
-        return spearman(*(Levels.of(np.argsort(np.argsort(of)), None) for of in (x, y)))
+        return spearman(ranked(x), ranked(y))
 
-    assert abs(covered(1500, make, 6 / np.pi * np.arcsin(rho / 2)) - 0.95) < 0.015 + 0.017
+    check_covered(make, 6 / np.pi * np.arcsin(rho / 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "scale"), list(product((30, 300), (1.0, 2.0, 4.0))))
 def test_intervals_of_a_ratio_of_spreads_cover(n, scale):
-    rng, is_in = np.random.default_rng([n, round(scale)]), np.arange(n) % 2 == 0
+    rng = np.random.default_rng([n, round(scale)])
 
     def make(size: int = n) -> Interval:
         inside = np.arange(size) % 2 == 0
         values = rng.standard_normal(size) * np.where(inside, scale, 1.0)
-        return spread_ratio(Levels.of(np.argsort(np.argsort(values)), None), inside)
+        return spread_ratio(ranked(values), inside)
 
-    assert is_in.any()
-    assert abs(covered(1500, make, make(400_000).effect) - 0.95) < 0.015 + 0.017
+    check_covered(make, make(400_000).effect)
 
 
 @pytest.mark.slow
@@ -414,7 +406,7 @@ def test_intervals_of_differences_of_shares_cover(n, p, q):
     def make() -> Interval:
         return share_difference(rng.random(n) < np.where(is_in, p, q), is_in, None)
 
-    assert abs(covered(3000, make, p - q) - 0.95) < 0.02 + 0.012
+    check_covered(make, p - q, 3000, 0.02 + 0.012)
 
 
 def four_cells(seed, n=80):
@@ -427,9 +419,8 @@ def four_cells(seed, n=80):
 def test_an_interaction_of_numbers_has_the_variances_of_its_four_cells(seed):
     _, cells, values = four_cells(seed)
     parts = [values[cells == cell] for cell in range(4)]
-    means, reach = [part.mean() for part in parts], Z * sqrt(
-        sum(part.var(ddof=1) / len(part) for part in parts)
-    )  # fmt: skip
+    means = [part.mean() for part in parts]
+    reach = Z * sqrt(sum(part.var(ddof=1) / len(part) for part in parts))
     effect = (means[3] - means[2]) - (means[1] - means[0])
     direct = (effect, effect - reach, effect + reach)
     assert interaction(values, cells, None) == pytest.approx(direct, rel=1e-9)

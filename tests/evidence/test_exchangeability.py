@@ -5,9 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from examples import assume, examples, given, st
 from scipy import stats
 
 from srs_ooc.base.errors import UsageError
@@ -94,10 +92,8 @@ def grouped_columns(draw, n_columns=2):
 def mean_midranks(column, groups):
     """The mean midrank of each group, by its number; None where nothing is known of it."""
     known = column[column < MISSING].tolist()
-    midrank = {
-        code: Fraction(2 * sum(c < code for c in known) + known.count(code) + 1, 2)
-        for code in known
-    }
+    below = {code: sum(c < code for c in known) for code in known}
+    midrank = {c: Fraction(2 * n + known.count(c) + 1, 2) for c, n in below.items()}
     found = []
     for group in np.unique(groups):
         ranks = [midrank[code] for code in column[groups == group].tolist() if code < MISSING]
@@ -111,9 +107,8 @@ def test_groups_are_in_the_order_of_their_mean_midranks(dtype, given_columns, al
     """Those of one class, of which as many values are known; all, where they are of all."""
     columns, strata, groups = given_columns
     units = Exchangeability(len(groups), strata, groups, alike)
-    for column, codes in zip(
-        columns, units.mean_ranks(columns.astype(dtype), MISSING), strict=True
-    ):
+    ranked = units.mean_ranks(columns.astype(dtype), MISSING)
+    for column, codes in zip(columns, ranked, strict=True):
         means = mean_midranks(column, groups)
         n_known = [np.sum(column[groups == group] < MISSING) for group in np.unique(groups)]
         has = [mean is not None for mean in means]
@@ -121,9 +116,8 @@ def test_groups_are_in_the_order_of_their_mean_midranks(dtype, given_columns, al
         kinds = [(units.classes[i], n_known[i]) for i in range(len(means)) if has[i]]
         among = [(i, codes[i], means[i]) for i in range(len(means)) if has[i]]
         even = len({n for _, n in kinds}) == 1
-        for (kind, one), (other, two) in itertools.product(
-            zip(kinds, among, strict=True), repeat=2
-        ):
+        of_kinds = zip(kinds, among, strict=True)
+        for (kind, one), (other, two) in itertools.product(of_kinds, repeat=2):
             if even or kind == other:
                 assert (one[1] < two[1]) == (one[2] < two[2])
 
@@ -169,9 +163,8 @@ def test_values_that_do_not_differ_within_groups_tie_where_they_are_equal():
     whole, counts = units.mean_ranks(columns, 255)
     np.testing.assert_array_equal(whole, of_groups)
     assert (np.bincount(groups, rare)[counts == counts.min()] == 0).all()
-    assert np.count_nonzero(counts == counts.min()) == np.count_nonzero(
-        np.bincount(groups, rare) == 0
-    )
+    n_without = np.count_nonzero(np.bincount(groups, rare) == 0)
+    assert np.count_nonzero(counts == counts.min()) == n_without
 
 
 def test_groups_of_one_row_have_the_codes_of_their_rows():

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from scipy import stats
 
 from srs_ooc.evidence.correlation import RankColumns
@@ -32,9 +30,8 @@ def lambda_of(codes, target):
     n, n_rows = codes.shape
     null = [p_value_bins(log_p_of(codes, target.permuted(k))) for k in range(max(2, 2000 // n))]
     squares = RankColumns(codes, MISSING).squares()
-    return inflation_of(
-        binned(p_value_bins(log_p_of(codes, target))), np.array(null), squares, n_rows
-    )
+    counts = binned(p_value_bins(log_p_of(codes, target)))
+    return inflation_of(counts, np.array(null), squares, n_rows)
 
 
 def ranks(values):
@@ -94,9 +91,7 @@ KINDS = {
 TARGETS = {
     "halves": two_classes,
     "a tenth": lambda rng, n: two_classes(rng, n, 0.1),
-    "numbered classes": lambda rng, n: RankTarget.of_classes(
-        rng.integers(0, 3, n), 3, None, ("0", "1", "2")
-    ),
+    "numbered classes": lambda rng, n: RankTarget.of_classes(rng.integers(0, 3, n), 3, None, "012"),
     "numbers": lambda rng, n: RankTarget.of_values(rng.normal(size=n)),
 }
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 
 from srs_ooc.base.records import PAGE_ITEMS, Outcome
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
+from refusals import refused
 from sklearn.linear_model import LogisticRegression
 
 from srs_ooc.base.errors import UsageError
@@ -82,10 +81,8 @@ def test_degrees_go_first_and_then_products():
 
 
 def test_too_few_rows_are_refused_with_the_numbers():
-    with pytest.raises(UsageError, match=r"found 13 columns .* for 100 rows"):
-        form_of([category(100, 13)])
-    with pytest.raises(UsageError, match=r"found 50 strata of 100 rows"):
-        form_of([number(100)], np.arange(100) // 2)
+    refused(UsageError, r"found 13 columns .* for 100 rows", form_of, [category(100, 13)])
+    refused(UsageError, r"found 50 strata of 100 rows", form_of, [number(100)], np.arange(100) // 2)
 
 
 def test_missing_cells_have_the_mean_and_an_indicator_or_a_level():
@@ -245,8 +242,7 @@ def test_rows_of_all_classes_weigh_as_if_they_had_the_same_covariates():
 def test_covariates_that_say_the_class_are_refused():
     labels = np.arange(200) % 2
     same = Covariate("same", labels.astype(float), ("a", "b"))
-    with pytest.raises(UsageError, match="they say the class by themselves"):
-        NullModel.of(labels, [same])
+    refused(UsageError, "they say the class by themselves", NullModel.of, labels, [same])
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])

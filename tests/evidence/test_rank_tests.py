@@ -8,9 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 import rank_tests_reference as reference
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from rank_tests_reference import (
     MISSING,
     crossed,
@@ -43,42 +41,39 @@ from srs_ooc.evidence.rank_tests import (
 )
 
 
-@examples(150)
-@given(small_tables(2))
-def test_two_classes_are_tested_exactly(given_table):
-    column, labels, strata = given_table
-    target = RankTarget.of_classes(labels, 2, strata)
-    expected = location_p(column, target, two_classes=True)
-    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+def of_classes(column, labels, strata):
+    return column, RankTarget.of_classes(labels, 2, strata), True
 
 
-@examples(100)
-@given(small_tables(2))
-def test_a_regression_on_two_values_is_tested_exactly(given_table):
-    column, values, strata = given_table
-    target = RankTarget.of_values(values.astype(float), strata)
-    expected = location_p(column, target, two_classes=False)
-    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+def of_values(column, values, strata):
+    return column, RankTarget.of_values(values.astype(float), strata), False
 
 
-@examples(60)
-@given(small_tables(4))
-def test_a_feature_of_two_values_is_tested_exactly_in_a_regression(given_table):
-    column, values, strata = given_table
-    column = np.where(column < MISSING, np.minimum(column, 1), MISSING)
-    target = RankTarget.of_values(values.astype(float), strata)
-    expected = location_p(column, target, two_classes=False)
-    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+def of_two_values(column, values, strata):
+    return of_values(np.where(column < MISSING, np.minimum(column, 1), MISSING), values, strata)
 
 
-@examples(60)
-@given(small_tables(3))
-def test_few_levels_on_both_sides_of_a_small_regression_are_tested_exactly(given_table):
-    column, values, _ = given_table
-    column, values = column[:13], values[:13].astype(float)
-    target = RankTarget.of_values(values)
-    expected = location_p(column, target, two_classes=False)
-    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+def of_few(column, values, _):
+    return of_values(column[:13], values[:13], None)
+
+
+def exactly(design, n_targets, n_examples):
+    """The property that small tables of a design are tested exactly."""
+
+    @examples(n_examples)
+    @given(small_tables(n_targets))
+    def test(given_table):
+        column, target, two_classes = design(*given_table)
+        expected = location_p(column, target, two_classes=two_classes)
+        assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+
+    return test
+
+
+test_two_classes_are_tested_exactly = exactly(of_classes, 2, 150)
+test_a_regression_on_two_values_is_tested_exactly = exactly(of_values, 2, 100)
+test_a_feature_of_two_values_in_a_regression_is_tested_exactly = exactly(of_two_values, 4, 60)
+test_few_levels_of_a_small_regression_are_tested_exactly = exactly(of_few, 3, 60)
 
 
 def p_of_later_classes(tables, scores, *, in_strata):
@@ -149,23 +144,37 @@ def test_rare_ones_are_fishers_test_by_the_distance_from_the_mean(n_ones):
         assert p_values(column, RankTarget.of_classes(labels, 2))[0] > 0.09
 
 
-def worst_errors(make_column, n, n_first, shifts):
-    """Relative errors against the convolution, of p-values from 1e-1 to 1e-13."""
-    rng = np.random.default_rng(n + n_first)
-    labels = (np.arange(n) < n_first).astype(int)
-    target, errors = RankTarget.of_classes(labels, 2), []
-    for shift in shifts:
-        column = np.unique(make_column(rng, n, labels, shift), return_inverse=True)[1]
-        counts = np.bincount(column).tolist()
-        scores = reference.rank_scores(counts, in_strata=False)
-        law = weights_of_sums(counts, scores, n_first)
-        observed = sum(scores[code] for code in column[labels == 1])
-        mean = sum(np.multiply(counts, scores)) * n_first / n
-        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-9
-        expected = law[extreme].sum()
-        if 1e-13 < expected < 0.3:
-            errors.append(p_values(column, target)[0] / expected - 1)
-    return np.array(errors)
+def extreme_p(law, mean, observed, off=1e-9):
+    """The p-value of a sum, by its law: of all that are as far from the mean."""
+    return law[np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - off].sum()
+
+
+def far_tail(counts, scores, n_drawn, observed):
+    """The p-value of a sum by convolution."""
+    mean = np.dot(counts, scores) * n_drawn / sum(counts)
+    return extreme_p(weights_of_sums(counts, scores, n_drawn), mean, observed)
+
+
+def assert_near(pairs, least=3):
+    """Errors of p-values found are at most 5% of those expected, from 0.3 to 1e-13."""
+    errors = np.array([found / p - 1 for found, p in pairs if 1e-13 < p < 0.3])
+    assert len(errors) >= least
+    assert np.abs(errors).max() < 0.05
+
+
+def assert_valid(found, bars, spread=3.5, more=1):
+    """No more p-values are below a bar than may be."""
+    for bar in bars:
+        allowed = len(found) * bar
+        assert np.count_nonzero(found <= bar) <= allowed + spread * np.sqrt(allowed) + more
+
+
+def target_of(design, labels, numbers, strata):
+    """A target of two or five classes, in strata, or of numbers."""
+    if design == "regression":
+        return RankTarget.of_values(numbers)
+    strata = strata if design == "strata" else None
+    return RankTarget.of_classes(labels, 5 if design == "five" else 2, strata)
 
 
 def continuous(rng, n, labels, shift):
@@ -192,14 +201,20 @@ def counts_with_zeros(rng, n, labels, shift):
     ids=["continuous", "4", "6", "12", "20", "counts"],
 )
 def test_errors_are_at_most_five_percent_in_the_far_tail(make_column, n, n_first):
-    errors = worst_errors(make_column, n, n_first, np.linspace(0.3, 2.7, 7))
-    assert len(errors) >= 3
-    assert np.abs(errors).max() < 0.05
+    rng, pairs = np.random.default_rng(n + n_first), []
+    labels = (np.arange(n) < n_first).astype(int)
+    for shift in np.linspace(0.3, 2.7, 7):
+        column = np.unique(make_column(rng, n, labels, shift), return_inverse=True)[1]
+        counts = np.bincount(column).tolist()
+        scores = reference.rank_scores(counts, in_strata=False)
+        expected = far_tail(counts, scores, n_first, sum(scores[c] for c in column[labels == 1]))
+        pairs.append((p_values(column, RankTarget.of_classes(labels, 2))[0], expected))
+    assert_near(pairs)
 
 
 @pytest.mark.parametrize(("n_strata", "n_each"), [(20, 16), (10, 50)])
 def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
-    rng, errors = np.random.default_rng(n_strata), []
+    rng, pairs = np.random.default_rng(n_strata), []
     strata = np.repeat(np.arange(n_strata), n_each)
     for shift in np.linspace(0.2, 1.5, 12):
         labels = (rng.random(len(strata)) < 0.3).astype(int)
@@ -215,13 +230,9 @@ def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
             law = np.convolve(law, weights_of_sums(counts, scores, n_first))
             observed += sum(scores[code] for code in codes[own == 1])
             mean += sum(np.multiply(counts, scores)) * n_first / n_each
-        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-6
-        expected = law[extreme].sum()
-        if 1e-13 < expected < 0.3:
-            found = p_values(column, RankTarget.of_classes(labels, 2, strata))[0]
-            errors.append(found / expected - 1)
-    assert len(errors) >= 5
-    assert np.abs(errors).max() < 0.05
+        found = p_values(column, RankTarget.of_classes(labels, 2, strata))[0]
+        pairs.append((found, extreme_p(law, mean, observed, 1e-6)))
+    assert_near(pairs, 5)
 
 
 @pytest.mark.few(1)
@@ -231,17 +242,14 @@ def test_p_values_are_those_of_permutations(design):
     rng = np.random.default_rng(7)
     n, m = 120, 8_000
     column = rng.integers(0, 30, n)
-    strata = np.arange(n) % 4 if design == "strata" else None
+    strata = np.arange(n) % 4
     permuted = np.stack([rng.permutation(column) for _ in range(m)])
-    if strata is not None:
+    if design == "strata":
         for stratum in range(4):
             there = np.flatnonzero(strata == stratum)
             permuted[:, there] = rng.permuted(np.tile(column[there], (m, 1)), axis=1)
-    if design == "regression":
-        target = RankTarget.of_values(rng.standard_normal(n))
-    else:
-        n_classes = 5 if design == "five" else 2
-        target = RankTarget.of_classes(rng.integers(0, n_classes, n), n_classes, strata)
+    numbers, labels = rng.standard_normal(n), rng.integers(0, 5 if design == "five" else 2, n)
+    target = target_of(design, labels, numbers, strata)
     found = p_values(permuted, target, exactly=False)
     for bar in (0.3, 0.1, 0.01, 0.001):
         spread = np.sqrt(bar / m)
@@ -252,10 +260,7 @@ def test_p_values_are_those_of_permutations(design):
 @pytest.mark.parametrize("name", ["rare", "counts", "zero-inflated", "genotypes", "strata"])
 def test_sparse_nulls_are_no_more_often_significant_than_they_may(name):
     columns, target = null_tables(name, np.random.default_rng(3))
-    found = p_values(columns, target, exactly=False)
-    for bar in (0.1, 0.01, 1e-3, 1e-4):
-        allowed = len(found) * bar
-        assert np.count_nonzero(found <= bar) <= allowed + 3.5 * np.sqrt(allowed) + 1
+    assert_valid(p_values(columns, target, exactly=False), (0.1, 0.01, 1e-3, 1e-4))
 
 
 def test_p_values_below_what_doubles_hold_keep_their_order():
@@ -377,10 +382,9 @@ def test_contrasts_of_two_classes_and_what_they_are_joined_to_are_exact(given_ta
     target = RankTarget.of_classes(labels, 2, strata)
     spread = spread_p(column, target, two_classes=True)
     absence = absence_p(column, target, two_classes=True)
-    found = p_values(column, target, only=Contrast.SPREAD)[0]
-    assert found == pytest.approx(1.0 if spread is None else float(spread), rel=1e-9)
-    found = p_values(column, target, only=Contrast.ABSENCE)[0]
-    assert found == pytest.approx(1.0 if absence is None else float(absence), rel=1e-9)
+    for contrast, p in ((Contrast.SPREAD, spread), (Contrast.ABSENCE, absence)):
+        found = p_values(column, target, only=contrast)[0]
+        assert found == pytest.approx(1.0 if p is None else float(p), rel=1e-9)
     location = Fraction(location_p(column, target, two_classes=True))
     has_location = any(map(varies, crossed(column, target)[0]))
     joined = reference.joined([location if has_location else None, spread, absence])
@@ -397,19 +401,11 @@ def test_spread_is_tested_exactly_in_a_regression_on_two_values(given_table):
     assert found == pytest.approx(1.0 if expected is None else float(expected), rel=1e-9)
 
 
-def far_tail(counts, scores, n_drawn, observed):
-    """The p-value of a sum by convolution."""
-    law = weights_of_sums(counts, scores, n_drawn)
-    mean = np.dot(counts, scores) * n_drawn / sum(counts)
-    extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-9
-    return law[extreme].sum()
-
-
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24)])
 @pytest.mark.parametrize("n_levels", [0, 4, 7, 20])
 def test_errors_of_spread_are_at_most_five_percent_in_the_far_tail(n, n_first, n_levels):
-    rng, errors = np.random.default_rng(n + n_levels), []
+    rng, pairs = np.random.default_rng(n + n_levels), []
     labels = (np.arange(n) < n_first).astype(int)
     target = RankTarget.of_classes(labels, 2)
     for scale in np.linspace(1.3, 9, 12):
@@ -423,16 +419,13 @@ def test_errors_of_spread_are_at_most_five_percent_in_the_far_tail(n, n_first, n
         table, scores = fold
         observed = sum(score * row[1] for score, row in zip(scores, table, strict=True))
         expected = far_tail([sum(row) for row in table], scores, n_first, observed)
-        if 1e-13 < expected < 0.3:
-            found = p_values(column, target, only=Contrast.SPREAD)[0]
-            errors.append(found / expected - 1)
-    assert len(errors) >= 3
-    assert np.abs(errors).max() < 0.05
+        pairs.append((p_values(column, target, only=Contrast.SPREAD)[0], expected))
+    assert_near(pairs)
 
 
 @pytest.mark.parametrize(("n_strata", "n_each"), [(40, 2), (300, 2), (30, 6)])
 def test_errors_of_aligned_ranks_are_at_most_five_percent_in_the_far_tail(n_strata, n_each):
-    rng, errors = np.random.default_rng(n_strata), []
+    rng, pairs = np.random.default_rng(n_strata), []
     strata = np.repeat(np.arange(n_strata), n_each)
     labels = (np.arange(len(strata)) % n_each < n_each // 2).astype(int)
     target = RankTarget.of_classes(labels, 2, strata)
@@ -445,12 +438,8 @@ def test_errors_of_aligned_ranks_are_at_most_five_percent_in_the_far_tail(n_stra
             law = np.convolve(law, weights_of_sums(counts, scores, n_first))
             observed += sum(score * row[1] for score, row in zip(scores, table, strict=True))
             mean += np.dot(counts, scores) * n_first / sum(counts)
-        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-6
-        expected = law[extreme].sum()
-        if 1e-13 < expected < 0.3:
-            errors.append(p_values(column, target)[0] / expected - 1)
-    assert len(errors) >= 3
-    assert np.abs(errors).max() < 0.05
+        pairs.append((p_values(column, target)[0], extreme_p(law, mean, observed, 1e-6)))
+    assert_near(pairs)
 
 
 def test_without_ties_spread_is_ansari_and_bradleys_test():
@@ -488,11 +477,8 @@ def test_signals_of_spread_and_absence_are_seen_whatever_the_target(name):
     rng = np.random.default_rng(4)
     n = 500
     labels = rng.permutation(np.arange(n) % (5 if name == "five" else 2))
-    strata = np.arange(n) % 5 if name == "strata" else None
-    if name == "regression":
-        target = RankTarget.of_values(labels + rng.random(n))
-    else:
-        target = RankTarget.of_classes(labels, labels.max() + 1, strata)
+    numbers = labels + rng.random(n) if name == "regression" else None
+    target = target_of(name, labels, numbers, np.arange(n) % 5)
     scale = 1 + 2 * labels[None] / labels.max()
     spread = (rng.standard_normal((20, n)) * scale).argsort(axis=1).argsort(axis=1) * 254 // n
     absent = rng.integers(0, 254, (20, n))
@@ -543,10 +529,7 @@ def test_joined_nulls_are_no_more_often_significant_than_they_may(name):
         target = RankTarget.of_classes(np.tile([0, 1], 40), 2, np.repeat(np.arange(40), 2))
     else:
         columns, target = null_tables(name, rng)
-    found = joined_p_values(columns, target, exactly=False)
-    for bar in (0.01, 1e-3, 1e-4):
-        allowed = len(found) * bar
-        assert np.count_nonzero(found <= bar) <= allowed + 3.5 * np.sqrt(allowed) + 1
+    assert_valid(joined_p_values(columns, target, exactly=False), (0.01, 1e-3, 1e-4))
 
 
 def few_rows(name, n, rng):
@@ -584,9 +567,7 @@ def test_parts_of_few_rows_are_no_more_often_significant_than_they_may(name, n, 
         log_p = contrasts_log_p(column.astype(np.uint8)[order], MISSING, target)
         joined = 10 ** -strongest_of(log_p, np.full((len(log_p), 3), 1 / 3))[0]
         for found in (joined, *np.exp(log_p[:, ~np.isnan(log_p[0])]).T):
-            for bar in (0.1, 0.01, 1e-3):
-                allowed = len(found) * bar
-                assert np.count_nonzero(found <= bar) <= allowed + 4 * np.sqrt(allowed)
+            assert_valid(found, (0.1, 0.01, 1e-3), 4, 0)
 
 
 def test_in_pairs_it_is_nearly_wilcoxons_signed_rank_test():
@@ -769,14 +750,12 @@ def test_a_trend_over_classes_that_are_numbers_is_seen() -> None:
     places = np.array([1, 4, 2, 3, 0])
     values = 0.35 * places[labels] + rng.normal(size=(40, 400))
     columns = (values.argsort(axis=1).argsort(axis=1) * 250 // 400).astype(np.uint8)
-    found = {
-        kind: np.median(
-            neg_log10_p(columns, MISSING, RankTarget.of_classes(labels, 5, None, given))
-        )
-        for kind, given in (("trend", names), ("texts", [*names[:4], "high"]), ("none", ()))
-    }
-    assert found["texts"] == found["none"]
-    assert found["trend"] > found["none"] + 1
+    trend, texts, none = (
+        np.median(neg_log10_p(columns, MISSING, RankTarget.of_classes(labels, 5, None, given)))
+        for given in (names, [*names[:4], "high"], ())
+    )
+    assert texts == none
+    assert trend > none + 1
 
 
 @pytest.mark.parametrize(

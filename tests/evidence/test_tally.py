@@ -1,9 +1,7 @@
 """What led a ranking is kept at few points, and is the same wherever a run was stopped."""
 
 import numpy as np
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import HISTORY_FIRST, LEADING, RankingHistory, Tally, best_features

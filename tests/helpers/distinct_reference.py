@@ -6,10 +6,7 @@ Given any excluded items, a random place on a circle of the others is equally li
 them: so each is drawn with the same probability, whatever the blocks are.
 """
 
-from collections.abc import Collection, Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import below, derive
 
@@ -18,9 +15,7 @@ BLOCK_START = BLOCK_SHIFT | 1
 """Words that no counter of a sequence reaches."""
 
 
-def draw_blocks(
-    key: int, bound: int, block_size: int, excluded: NDArray[np.uint32], count: int
-) -> NDArray[np.uint32]:
+def draw_blocks(key, bound, block_size, excluded, count):
     """Return ``count`` distinct members of ``0 .. bound - 1``, none excluded, in order drawn.
 
     ``key`` draws the shift of the cuts, then the item to start from, then the order of the blocks.
@@ -44,14 +39,7 @@ def draw_blocks(
     return np.array(circle[:count], dtype=np.uint32)
 
 
-def items_from(
-    start: int,
-    order: Sequence[int],
-    bound: int,
-    block_size: int,
-    shift: int,
-    passed: Collection[int],
-) -> list[int]:
+def items_from(start, order, bound, block_size, shift, passed):
     """Return the items of the blocks of ``order``, from ``start`` in the first one on, and around.
 
     Block b holds the items from ``b * block_size - shift`` on, those below ``bound`` and from 0.

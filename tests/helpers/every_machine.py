@@ -72,15 +72,7 @@ def long(rng, n_columns=60):
     return rng.integers(0, 9, (3100, n_columns))
 
 
-TABLES = {
-    "halves": halves,
-    "genotypes": genotypes,
-    "counts": counts,
-    "one_hot": one_hot,
-    "with_gaps": with_gaps,
-    "numbers": numbers,
-    "long": long,
-}
+TABLES = {of.__name__: of for of in (halves, genotypes, counts, one_hot, with_gaps, numbers, long)}
 _SHORT = ("--iterations", 60, "--q", 40)
 _PRS = ("--method", "prs", "--models", 12, "--epochs", 4, "--folds", 3)
 _RASE = ("--method", "rase", "--models", 6, "--candidates", 12, "--rounds", 2)

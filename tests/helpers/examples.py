@@ -1,4 +1,4 @@
-"""How many examples a property is tried on.
+"""Properties: what states them, and how many examples one is tried on.
 
 A test says how many make it sure. ``SRS_OOC_EXAMPLES`` is the share of them that is tried: all of
 them where it is not set, a fifth in ``make test``. ``make test-slow`` tries all on every property.
@@ -7,7 +7,10 @@ them where it is not set, a fifth in ``make test``. ``make test-slow`` tries all
 import math
 import os
 
-from hypothesis import settings
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+__all__ = ["assume", "example", "examples", "given", "number", "st"]
 
 LEAST = 8
 """Examples of a property at whatever share: the simplest ones are found among the first."""

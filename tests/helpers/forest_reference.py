@@ -15,12 +15,11 @@ added column (the probe) has no value in another row; as the probe is independen
 both children count, each weighted by its part of the split's training weight."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.trees.saved import CHANGE_BITS, How
 
@@ -35,7 +34,7 @@ class Leaf:
     counts: tuple[tuple[int, int], ...]
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self):
         """Training weight in it."""
         return sum(count for _, count in self.counts)
 
@@ -60,11 +59,11 @@ class Split:
     hash: int = 0
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self):
         """Training weight at it."""
         return self.left.n_rows + self.right.n_rows
 
-    def sends_left(self, code: int | None, missing: int) -> bool:
+    def sends_left(self, code, missing):
         """Return where a code goes; ``missing`` is that of missing values, None no known category.
 
         A category not known goes to the side with more training weight, left of equal ones.
@@ -82,14 +81,14 @@ class Split:
 Node = Split | Leaf | TargetLeaf
 
 
-def mix32_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def mix32_array(x):
     """Return the MurmurHash3 32-bit finalizer of each element."""
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     return x ^ (x >> np.uint32(16))
 
 
-def map_categories(codes: NDArray[np.int64], hash_: int, missing: int) -> NDArray[np.int64]:
+def map_categories(codes, hash_, missing):
     """Return each category's place: a keyed bijection of all codes up to ``missing``.
 
     Flipping bits and three multiplications by odd numbers, all from ``hash_``, with shifts between
@@ -104,7 +103,7 @@ def map_categories(codes: NDArray[np.int64], hash_: int, missing: int) -> NDArra
     return ((x ^ (x >> (3 if width == 8 else 6))) * factors[2]) & missing
 
 
-def encode_tree(node: Node) -> bytes:
+def encode_tree(node):
     """Return the bytes of a tree."""
     if isinstance(node, TargetLeaf):
         sign = 1 if node.total < 0 else 0
@@ -119,12 +118,12 @@ def encode_tree(node: Node) -> bytes:
     return b"".join(map(_number, [*own, node.code])) + children
 
 
-def decode_tree(data: bytes, *, regression: bool = False) -> Node:
+def decode_tree(data, *, regression=False):
     """Return the tree that :func:`encode_tree` wrote; ``regression``: its leaves hold targets."""
     return _decode(_numbers(data), regression)
 
 
-def _decode(numbers: Iterator[int], regression: bool) -> Node:
+def _decode(numbers, regression):
     tag = next(numbers)
     if tag == 0 and regression:
         n_rows, doubled = next(numbers), next(numbers)
@@ -139,7 +138,7 @@ def _decode(numbers: Iterator[int], regression: bool) -> Node:
     return Split(feature, code, left, _decode(numbers, regression), how, hash_)
 
 
-def _number(x: int) -> bytes:
+def _number(x):
     groups = []
     while x >= 128:
         groups.append(x & 127 | 128)
@@ -147,7 +146,7 @@ def _number(x: int) -> bytes:
     return bytes([*groups, x])
 
 
-def _numbers(data: bytes) -> Iterator[int]:
+def _numbers(data):
     x = shift = 0
     for byte in data:
         x |= (byte & 127) << shift
@@ -157,9 +156,7 @@ def _numbers(data: bytes) -> Iterator[int]:
             x = shift = 0
 
 
-def add_shares(
-    node: Node, goes_left: Callable[[Split], bool], shares: list[float], weight: float = 1.0
-) -> None:
+def add_shares(node, goes_left, shares, weight=1.0):
     """Add a tree's class shares of one row, or its mean target, to ``shares``."""
     if isinstance(node, TargetLeaf):
         shares[0] += weight * (float(node.total) / float(node.n_rows))
@@ -178,7 +175,7 @@ Codes = Callable[[int], int | None]
 """The code of a feature in the row; None for no known category."""
 
 
-def says(node: Node, code_of: Codes, missing: int, bits: int, weight: float = 1.0) -> list[int]:
+def says(node, code_of, missing, bits, weight=1.0):
     """Return what a tree says of a row: (output, ...) as a list grown as far as classes go."""
     if isinstance(node, TargetLeaf):
         return [_units(weight, node.total, node.n_rows, bits)]
@@ -197,19 +194,17 @@ def says(node: Node, code_of: Codes, missing: int, bits: int, weight: float = 1.
     return says(child, code_of, missing, bits, weight)
 
 
-def _units(weight: float, count: int, n_rows: int, bits: int) -> int:
+def _units(weight, count, n_rows, bits):
     return floor(weight * (float(count) / float(n_rows)) * 2.0**bits + 0.5)
 
 
-def _plus(first: list[int], second: list[int]) -> list[int]:
+def _plus(first, second):
     n = max(len(first), len(second))
     padded = [one + [0] * (n - len(one)) for one in (first, second)]
     return [a + b for a, b in zip(*padded, strict=True)]
 
 
-def effects_of(
-    trees: Sequence[Node], codes: Codes, altered: Codes, missing: int, bits: int, n_outputs: int
-) -> tuple[list[int], dict[int, list[int]]]:
+def effects_of(trees, codes, altered, missing, bits, n_outputs):
     """Return what trees say of a row, and what altering each feature adds to it.
 
     By the definition: each feature is altered by itself, and every tree walked anew.
@@ -226,7 +221,7 @@ def effects_of(
     return base, effects
 
 
-def features_of(node: Node) -> set[int]:
+def features_of(node):
     """Return the features that a tree splits on."""
     if not isinstance(node, Split):
         return set()
@@ -234,13 +229,11 @@ def features_of(node: Node) -> set[int]:
     return own | features_of(node.left) | features_of(node.right)
 
 
-def _with(codes: Codes, altered: Codes, feature: int) -> Codes:
+def _with(codes, altered, feature):
     return lambda f: altered(f) if f == feature else codes(f)
 
 
-def class_changes(
-    base: list[int], added: list[int], n_votes: int, truth: int
-) -> tuple[int, int, int]:
+def class_changes(base, added, n_votes, truth):
     """Return of a row: right before only, right after only, probability of its class lost."""
     after = _plus(base, added)
     right, still = base.index(max(base)) == truth, after.index(max(after)) == truth
@@ -248,7 +241,7 @@ def class_changes(
     return int(right and not still), int(still and not right), size if added[truth] < 0 else -size
 
 
-def target_change(base: int, added: int, n_votes: int, truth: float, unit: float) -> int:
+def target_change(base, added, n_votes, truth, unit):
     """Return what altering adds to the squared error of a row."""
     error = float(base) / float(n_votes) * unit - truth
     other = float(base + added) / float(n_votes) * unit - truth

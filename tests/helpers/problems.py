@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 
@@ -104,3 +105,14 @@ def block_of(codes, *, tiled, values=None):
     for column in range(n_columns):
         tiles[column // 64, :, column % 64] = codes[column]
     return block
+
+
+def grown(codes, response, limits, key=1, *, tiled=True, features=None, values=None, **how):
+    """Grow a tree on a block or codes (n_columns, n_rows); columns are features 0, 1, ..."""
+    rows = response
+    if isinstance(response, Response):
+        rows = TrainingRows.of(response, limits.impurity)
+    block = codes if isinstance(codes, Block) else block_of(codes, tiled=tiled, values=values)
+    if features is None:
+        features = np.arange(block.n_columns, dtype=np.uint32)
+    return grow_tree(block, features, rows, key, limits, **how)

@@ -6,7 +6,7 @@ only, all assignments are equally likely. The p-value is the probability that th
 scores is at least as far from its mean as it is, on either side."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import factorial, gcd, prod
 
@@ -41,12 +41,12 @@ Table = Sequence[Sequence[int]]
 """Rows by level of the column, then by level of the target."""
 
 
-def rank_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
+def rank_scores(counts, *, in_strata):
     """Return the scores of levels with so many rows each, by their midranks."""
     return grid_scores(_double_midranks(counts), sum(counts), in_strata=in_strata)
 
 
-def _double_midranks(counts: Sequence[int]) -> list[int]:
+def _double_midranks(counts):
     below, twice = 0, []
     for count in counts:
         twice.append(2 * below + count + 1)
@@ -54,7 +54,7 @@ def _double_midranks(counts: Sequence[int]) -> list[int]:
     return twice
 
 
-def grid_scores(twice: Sequence[int], n: int, *, in_strata: bool) -> list[int]:
+def grid_scores(twice, n, *, in_strata):
     """Return ascending scores of ``n`` rows as the tests have them.
 
     In the smallest whole numbers that keep their differences in proportion, or rounded to
@@ -71,7 +71,7 @@ def grid_scores(twice: Sequence[int], n: int, *, in_strata: bool) -> list[int]:
     return [_on_grid(s, most, min(grid, GRID)) for s in scores]
 
 
-def fold(table: Table, *, in_strata: bool) -> tuple[list[list[int]], list[int]] | None:
+def fold(table, *, in_strata):
     """Return the table by distance from the middle, nearest first, and the scores of its levels.
 
     Distances are those of midranks; levels of equal ones are put together. None where they show
@@ -90,7 +90,7 @@ def fold(table: Table, *, in_strata: bool) -> tuple[list[list[int]], list[int]] 
     return list(distances.values()), grid_scores(list(distances), n, in_strata=in_strata)
 
 
-def aligned_scores(tables: Sequence[Table], codes: Sequence[Sequence[int]]) -> list[list[int]]:
+def aligned_scores(tables, codes):
     """Return the scores of the levels of tiny strata, whose codes are given.
 
     Hodges and Lehmann (1962): midranks over all rows, each less the mean of its stratum, rounded to
@@ -118,22 +118,22 @@ def aligned_scores(tables: Sequence[Table], codes: Sequence[Sequence[int]]) -> l
     return [[of_distance[d] for d in from_mean] for from_mean in apart]
 
 
-def _toward_zero(a: int, b: int) -> int:
+def _toward_zero(a, b):
     return abs(a) // b * (1 if a > 0 else -1)
 
 
-def joined(p_values: Sequence[Fraction | None]) -> Fraction:
+def joined(p_values):
     """Return one p-value of those of the contrasts, None where the margins leave one out."""
     there = [(p, share) for p, share in zip(p_values, SHARES, strict=True) if p is not None]
     total = sum((share for _, share in there), Fraction(0))
     return min([Fraction(1), *(p * total / share for p, share in there)])
 
 
-def _on_grid(score: int, most: int, grid: int) -> int:
+def _on_grid(score, most, grid):
     return (2 * score * grid + most) // (2 * most)
 
 
-def _coarse_grid(scores: Sequence[int], most: int) -> int:
+def _coarse_grid(scores, most):
     """Return the fewest steps whose grid has every score within a fiftieth of the whole."""
     for grid in range(1, COARSE_GRID):
         if all(abs(s * grid - _on_grid(s, most, grid) * most) * 50 <= most * grid for s in scores):
@@ -141,7 +141,7 @@ def _coarse_grid(scores: Sequence[int], most: int) -> int:
     return COARSE_GRID
 
 
-def level_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
+def level_scores(counts, *, in_strata):
     """Return the scores of a column, or of a target with levels, in a regression.
 
     Where the most common level has half (three quarters) of the rows, ranks counted from its
@@ -158,7 +158,7 @@ def level_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
     return [step * (units + sign * r) for sign, r in zip(signs, rounded, strict=True)]
 
 
-def compact(table: Table, most: int = 0) -> list[list[int]]:
+def compact(table, most=0):
     """Return the table without empty levels; ``most`` levels at most, neighbours put together."""
     kept = [k for k in range(len(table[0])) if any(row[k] for row in table)]
     rows = [[row[k] for k in kept] for row in table if any(row)]
@@ -172,13 +172,7 @@ def compact(table: Table, most: int = 0) -> list[list[int]]:
     return list(bins.values())
 
 
-def linear_p_value(
-    tables: Sequence[Table],
-    *,
-    two_classes: bool,
-    in_strata: bool | None = None,
-    scores: Sequence[Sequence[int]] | None = None,
-) -> Fraction:
+def linear_p_value(tables, *, two_classes, in_strata=None, scores=None):
     """Return the p-value of the sum of products of scores over strata.
 
     Parameters
@@ -210,7 +204,7 @@ def linear_p_value(
     return sum((p for s, p in law.items() if abs(s - mean) >= distance), Fraction(0))
 
 
-def _convolved(a: dict[int, Fraction], b: dict[int, Fraction]) -> dict[int, Fraction]:
+def _convolved(a, b):
     out = Counter[int]()
     for s, p in a.items():
         for t, q in b.items():
@@ -218,7 +212,7 @@ def _convolved(a: dict[int, Fraction], b: dict[int, Fraction]) -> dict[int, Frac
     return dict(out)
 
 
-def _law(rows: Table, x: Sequence[int], y: Sequence[int]) -> dict[int, Fraction]:
+def _law(rows, x, y):
     """Return the null distribution of the sum, level by level of the column."""
     sizes = tuple(sum(column) for column in zip(*rows, strict=True))
     states: Counter[tuple[tuple[int, ...], int]] = Counter({(sizes, 0): 1})
@@ -235,7 +229,7 @@ def _law(rows: Table, x: Sequence[int], y: Sequence[int]) -> dict[int, Fraction]
     return {total: Fraction(ways, every) for (_, total), ways in states.items()}
 
 
-def _shares(count: int, left: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _shares(count, left):
     """Yield all ways in which ``count`` rows can be taken from what is left of each level."""
     if len(left) == 1:
         if count <= left[0]:

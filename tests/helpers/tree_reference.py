@@ -15,7 +15,6 @@ Growth of one randomized tree on a block of ordinal codes (SRS, Algorithm 1, ste
   unless the best candidate's importance is below ``min_decrease``.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -30,7 +29,6 @@ from srs_ooc.trees.response import (
     GrownTree,
     Response,
     TrainingRows,
-    TreeLimits,
     root_of,
 )
 from srs_ooc.trees.saved import ALL_CODES, How
@@ -48,7 +46,7 @@ from srs_ooc.trees.saved import ALL_CODES, How
 # * Entropy comes from a table of ``x log2 x`` (`srs_ooc.trees.response`).
 
 
-def stats_of(response: Response, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+def stats_of(response, rows):
     """Return rows of each class and the sums of their channels; int64 (n_classes, 1 + channels)."""
     stats = np.zeros((response.n_classes, 1 + response.n_channels), dtype=np.int64)
     labels = response.labels[rows]
@@ -61,21 +59,21 @@ def stats_of(response: Response, rows: NDArray[np.integer]) -> NDArray[np.int64]
 class Criterion:
     """Scores and importances of splits, from the numbers of a node and of its left side."""
 
-    def __init__(self, training: TrainingRows, impurity: str) -> None:
+    def __init__(self, training, impurity):
         self.impurity, self.root_scale = impurity, training.root_scale
         self.xlogx = training.xlogx
 
-    def _weight(self, stats: NDArray[np.int64]) -> int:
+    def _weight(self, stats):
         return int(stats[:, -2 if self.impurity == "variance" else -1].sum())
 
-    def _differences(self, left: NDArray[np.int64], total: NDArray[np.int64]) -> list[int]:
+    def _differences(self, left, total):
         """Return D, or each ``D_k`` of the classes with rows at the node."""
         weight, whole = self._weight(left), self._weight(total)
         present = total[:, 0] > 0
         pairs = zip(left[present, -1].tolist(), total[present, -1].tolist(), strict=True)
         return [a * whole - b * weight for a, b in pairs]
 
-    def score(self, left: NDArray[np.int64], total: NDArray[np.int64]) -> float:
+    def score(self, left, total):
         """Return the float32 that candidates are compared by, each operation rounded once."""
         if self.impurity == "entropy":
             return float(np.float32(self._entropy_gain(left, total)))
@@ -86,10 +84,10 @@ class Criterion:
             score = score + d * d
         return float(score / (np.float32(weight) * np.float32(whole - weight)))
 
-    def _entropy_gain(self, left: NDArray[np.int64], total: NDArray[np.int64]) -> int:
+    def _entropy_gain(self, left, total):
         n, n_left = self._weight(total), self._weight(left)
 
-        def x_log_x(x: int) -> int:
+        def x_log_x(x):
             return int(self.xlogx[x])
 
         gain = x_log_x(n) - x_log_x(n_left) - x_log_x(n - n_left)
@@ -97,7 +95,7 @@ class Criterion:
             gain += x_log_x(left_k) + x_log_x(count_k - left_k) - x_log_x(count_k)
         return max(gain, 1) if any(self._differences(left, total)) else 0
 
-    def importance(self, left: NDArray[np.int64], total: NDArray[np.int64]) -> int:
+    def importance(self, left, total):
         """Return the split's term of Eq. 1, ``p(t) Delta i``, in units of ``2**-36``."""
         if self.impurity == "entropy":
             decrease = self._entropy_gain(left, total)
@@ -171,7 +169,7 @@ class Candidate:
     score: float = 0.0
 
     @property
-    def rank(self) -> tuple[float, tuple[int, ...]]:
+    def rank(self):
         """What the best candidate has the largest of."""
         return self.score, self.tie
 
@@ -193,28 +191,21 @@ class Drawer:
         The value of each code, ascending; None for thresholds uniform in code space.
     """
 
-    def __init__(
-        self,
-        features: NDArray[np.uint32],
-        tree_key: int,
-        categorical: NDArray[np.bool_] | None,
-        missing: int,
-        values: NDArray[np.floating] | None = None,
-    ) -> None:
+    def __init__(self, features, tree_key, categorical, missing, values=None):
         self.values = values
         self.features, self.missing = features, missing
         none = np.zeros(len(features), dtype=np.bool_)
         self.categorical = none if categorical is None else categorical
         self.hashes = (derive_array(tree_key, features) >> np.uint64(32)).astype(np.uint32)
 
-    def at_node(self, key: int) -> Callable[[int, NDArray[np.integer]], Candidate]:
+    def at_node(self, key):
         """Return what draws the split of a column, given its codes at the node of ``key``."""
         thresholds, ties, categories = (
             lane_hashes(self.hashes, key, purpose)
             for purpose in (Purpose.THRESHOLD, Purpose.TIE, Purpose.CATEGORIES)
         )
 
-        def draw(column: int, at_node: NDArray[np.integer]) -> Candidate:
+        def draw(column, at_node):
             tie = (int(ties[column]), -int(self.features[column]))
             codes, hash_ = at_node.astype(np.int64), int(thresholds[column])
             if self.categorical[column]:
@@ -226,13 +217,13 @@ class Drawer:
 
         return draw
 
-    def all_at_node(self, key: int) -> Callable[[int, NDArray[np.integer]], Iterator[Candidate]]:
+    def all_at_node(self, key):
         """Return what yields every split of a column, given its codes at the node of ``key``."""
         ties, categories = (
             lane_hashes(self.hashes, key, purpose) for purpose in (Purpose.TIE, Purpose.CATEGORIES)
         )
 
-        def every(column: int, at_node: NDArray[np.integer]) -> Iterator[Candidate]:
+        def every(column, at_node):
             tie, hash_ = int(ties[column]), int(categories[column])
             codes = at_node.astype(np.int64)
             missing = codes == self.missing
@@ -248,9 +239,7 @@ class Drawer:
 
         return every
 
-    def _every(
-        self, column: int, seen: NDArray[np.int64], how: How, tie: int, hash_: int = 0
-    ) -> Iterator[Candidate]:
+    def _every(self, column, seen, how, tie, hash_=0):
         shift = int(how == How.MISSING_LEFT)
         values = np.unique(seen).tolist()
         for code, above in pairwise(values):
@@ -263,14 +252,12 @@ class Drawer:
             rank = (own, -int(self.features[column]))
             yield Candidate(column, seen <= code, how, recorded, hash_, rank)
 
-    def _middle(self, column: int, code: int, above: int, shift: int) -> int:
+    def _middle(self, column, code, above, shift):
         if self.values is None or code < shift:
             return (code + above) // 2
         return self._cut(column, _HALFWAY, code - shift, above - shift) + shift
 
-    def _number(
-        self, column: int, codes: NDArray[np.int64], hash_: int, tie: tuple[int, ...]
-    ) -> Candidate:
+    def _number(self, column, codes, hash_, tie):
         known = codes[codes != self.missing]
         if len(known) == len(codes) or len(known) == 0:
             threshold = self._cut(column, hash_, int(codes.min()), int(codes.max()))
@@ -289,7 +276,7 @@ class Drawer:
         recorded = ALL_CODES if (goes_left == ~missing).all() else threshold
         return Candidate(column, goes_left, How.MISSING_RIGHT, recorded, 0, tie)
 
-    def _cut(self, column: int, hash_: int, low: int, high: int) -> int:
+    def _cut(self, column, hash_, low, high):
         if self.values is None or low == high:
             return _drawn(hash_, low, high)
         values = self.values[column, low : high + 1].astype(np.float64)
@@ -297,13 +284,11 @@ class Drawer:
         return low + int(np.searchsorted(values[:-1], threshold, side="right")) - 1
 
 
-def _drawn(hash_: int, low: int, high: int) -> int:
+def _drawn(hash_, low, high):
     return low + (((hash_ >> 8) * (high - low)) >> 24)
 
 
-def lane_hashes(
-    feature_hashes: NDArray[np.uint32], node_key: int, purpose: Purpose
-) -> NDArray[np.uint32]:
+def lane_hashes(feature_hashes, node_key, purpose):
     """Return one 32-bit hash per feature for one purpose at one node.
 
     Parameters
@@ -320,9 +305,7 @@ def lane_hashes(
     return mix32_array((feature_hashes ^ low) + high)
 
 
-def draw_distinct(
-    key: int, bound: int, excluded: NDArray[np.uint32], count: int
-) -> NDArray[np.uint32]:
+def draw_distinct(key, bound, excluded, count):
     """Return the first ``count`` distinct members of a random sequence over ``0 .. bound - 1``.
 
     Element i of the sequence is ``scale_below(derive(key, i), bound)``; members of ``excluded``
@@ -341,7 +324,7 @@ def draw_distinct(
     return np.array(drawn, dtype=np.uint32)
 
 
-def shuffled(column: NDArray[np.generic], key: int) -> NDArray[np.generic]:
+def shuffled(column, key):
     """Return ``column`` under the random permutation of ``key`` (Fisher-Yates from the end)."""
     out = column.copy()
     counters = np.arange(len(out), dtype=np.uint64)
@@ -352,7 +335,7 @@ def shuffled(column: NDArray[np.generic], key: int) -> NDArray[np.generic]:
     return out
 
 
-def random_order(key: int, size: int) -> NDArray[np.int64]:
+def random_order(key, size):
     """Return ``0 .. size - 1`` in the random order of ``key`` (Fisher-Yates from the front)."""
     order = np.arange(size)
     hashes = derive_array(key, np.arange(size, dtype=np.uint64))
@@ -362,16 +345,7 @@ def random_order(key: int, size: int) -> NDArray[np.int64]:
     return order
 
 
-def grow_tree(
-    codes: NDArray[np.integer],
-    labels: NDArray[np.integer],
-    n_classes: int,
-    features: NDArray[np.uint32],
-    tree_key: int,
-    limits: TreeLimits,
-    xlogx: NDArray[np.int64] | None = None,
-    rows: NDArray[np.integer] | None = None,
-) -> GrownTree:
+def grow_tree(codes, labels, n_classes, features, tree_key, limits, xlogx=None, rows=None):
     """Grow one tree on numeric columns without weights, to tell classes.
 
     Parameters
@@ -398,16 +372,7 @@ def grow_tree(
     return grow_on(codes, training, features, tree_key, limits)
 
 
-def grow_on(
-    codes: NDArray[np.integer],
-    training: TrainingRows,
-    features: NDArray[np.uint32],
-    tree_key: int,
-    limits: TreeLimits,
-    *,
-    categorical: NDArray[np.bool_] | None = None,
-    values: NDArray[np.floating] | None = None,
-) -> GrownTree:
+def grow_on(codes, training, features, tree_key, limits, *, categorical=None, values=None):
     """Grow one tree; :func:`srs_ooc.trees.kernel.grow_tree` returns exactly the same numbers.
 
     Parameters
@@ -435,16 +400,7 @@ def grow_on(
     return GrownTree(grower.importance, grower.n_nodes, grower.n_leaves, grower.depth, record)
 
 
-def grow_forest(
-    codes: NDArray[np.integer],
-    training: TrainingRows,
-    features: NDArray[np.uint32],
-    first_key: int,
-    limits: TreeLimits,
-    *,
-    trees: range,
-    bootstrap: bool = False,
-) -> NDArray[np.int64]:
+def grow_forest(codes, training, features, first_key, limits, *, trees, bootstrap=False):
     """Sum the importances of trees; :func:`srs_ooc.trees.kernel.grow_tree` returns the same.
 
     Tree 0 has ``first_key``, tree t the key ``derive(first_key, 2**32 | t)``. With ``bootstrap`` a
@@ -461,9 +417,7 @@ def grow_forest(
 
 
 class _Grower:
-    def __init__(
-        self, codes: NDArray[np.integer], training: TrainingRows, drawer: Drawer, limits: TreeLimits
-    ) -> None:
+    def __init__(self, codes, training, drawer, limits):
         self.codes, self.response, self.limits = codes, training.response, limits
         self.drawer = drawer
         self.features = features = drawer.features
@@ -472,7 +426,7 @@ class _Grower:
         self.importance = np.zeros(len(features), dtype=np.int64)
         self.n_nodes = self.n_leaves = self.depth = 0
 
-    def grow(self, rows: NDArray[np.integer], key: int, depth: int) -> Split | Leaf | TargetLeaf:
+    def grow(self, rows, key, depth):
         self.n_nodes += 1
         self.depth = max(self.depth, depth)
         total = stats_of(self.response, rows)
@@ -494,18 +448,18 @@ class _Grower:
             split.hash,
         )
 
-    def _leaf(self, total: NDArray[np.int64]) -> Leaf | TargetLeaf:
+    def _leaf(self, total):
         if self.response.is_regression:
             return TargetLeaf(int(total[0, -2]), int(total[0, -1]))
         return Leaf(tuple((k, int(w)) for k, w in enumerate(total[:, -1].tolist()) if w))
 
-    def _stops(self, rows: NDArray[np.integer], depth: int) -> bool:
+    def _stops(self, rows, depth):
         limits = self.limits
         at_depth = limits.max_depth is not None and depth >= limits.max_depth
         too_few = len(rows) < 2 * limits.min_samples_leaf
         return self._is_pure(rows) or at_depth or too_few
 
-    def _is_pure(self, rows: NDArray[np.integer]) -> bool:
+    def _is_pure(self, rows):
         if not self.response.is_regression:
             return len(np.unique(self.response.labels[rows])) < 2
         targets = self.response.channels[-1][rows].astype(np.int64)
@@ -513,9 +467,7 @@ class _Grower:
             targets = targets // self.response.channels[0][rows]
         return bool((targets == targets[0]).all())
 
-    def _best_split(
-        self, rows: NDArray[np.integer], total: NDArray[np.int64], key: int
-    ) -> Candidate | None:
+    def _best_split(self, rows, total, key):
         at_node = self.codes[:, rows]
         low, high = at_node.min(axis=1), at_node.max(axis=1)
         order = self.by_feature[random_order(derive(key, Purpose.CANDIDATE), len(self.features))]
@@ -530,9 +482,7 @@ class _Grower:
                     best = scored
         return best
 
-    def _candidates(
-        self, columns: list[int], at_node: NDArray[np.integer], key: int
-    ) -> Iterator[Candidate]:
+    def _candidates(self, columns, at_node, key):
         if self.limits.splitter == "best":
             every = self.drawer.all_at_node(key)
             for column in columns:

@@ -1,26 +1,21 @@
 """A store with more rows or features is that of the joined table; the old one stays as it is."""
 
-import csv
 import dataclasses
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
-from command import environment, error_of, peak_kb
+from command import check_least_cap, error_of, killed_in, least_cap
 from command import srs_ooc as run_command
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from object_server import serving
+from tables import write_columns as write
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.store.manifest import NAMES
 from srs_ooc.store.store import Store
 
@@ -35,14 +30,6 @@ CELLS = {
 }
 KINDS = {"f_categories": "categorical"}
 ROWS = {"target": "y", "row_ids": "id", "weights": "w", "covariates": ("age", "site")}
-
-
-def write(path, columns):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(columns)
-        rows.writerows(zip(*columns.values(), strict=True))
-    return path
 
 
 def below(one, other):
@@ -97,13 +84,9 @@ def test_appended_rows_make_the_store_of_the_joined_table(task, data, keep_value
         at = Path(folder)
         ingest(write(at / "a.csv", one), at / "a.zarr", **more)
         before = Store.open(at / "a.zarr").fingerprint
-        made = ingest(
-            write(at / "b.csv", other),
-            at / "b.zarr",
-            append_rows=at / "a.zarr",
-            min_class_rows=1,
-            ignore=more.get("ignore", ()),
-        )
+        write(at / "b.csv", other)
+        left_out = {"min_class_rows": 1, "ignore": more.get("ignore", ())}
+        made = ingest(at / "b.csv", at / "b.zarr", append_rows=at / "a.zarr", **left_out)
         same(made, ingest(write(at / "ab.csv", below(one, other)), at / "ab.zarr", **more))
         store = Store.open(at / "b.zarr")
         store.verify()
@@ -196,7 +179,6 @@ def uneven(n, seed, scale=1.0):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("n_more", [1, 40, 900])
 def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
-    pandas = pytest.importorskip("pandas")
     one, other = (pandas.DataFrame(uneven(n, n, 3 if n == n_more else 1)) for n in (600, n_more))
     y = np.arange(600) % 2
     ingest(one, tmp_path / "a.zarr", target=y, keep_values=False)
@@ -237,9 +219,9 @@ def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
 
 
 def test_values_are_wide_where_a_row_that_is_left_out_was(tmp_path):
-    (tmp_path / "a.csv").write_text("x,y\n0.5,a\n1.5,b\n0.1,NA\n")
-    (tmp_path / "b.csv").write_text("x,y\n0.25,a\n")
-    (tmp_path / "ab.csv").write_text("x,y\n0.5,a\n1.5,b\n0.1,NA\n0.25,a\n")
+    one, more = "0.5,a\n1.5,b\n0.1,NA\n", "0.25,a\n"
+    for name, text in {"a": one, "b": more, "ab": one + more}.items():
+        (tmp_path / f"{name}.csv").write_text(f"x,y\n{text}")
     ingest(tmp_path / "a.csv", tmp_path / "a.zarr")
     made = ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "a.zarr")
     same(made, ingest(tmp_path / "ab.csv", tmp_path / "ab.zarr"))
@@ -337,14 +319,15 @@ def test_features_that_do_not_fit_are_refused_by_name(tmp_path, tables, change, 
 def test_rows_by_group_and_two_or_more_tables_are_refused(tmp_path, tables):
     ingest(tmp_path / "a.csv", tmp_path / "g.zarr", target="y", groups="id")
     write(tmp_path / "b.csv", tables[1])
-    with pytest.raises(UsageError, match="a store without groups"):
-        ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "g.zarr")
-    with pytest.raises(UsageError, match="one table"):
-        ingest([tmp_path / "b.csv"], tmp_path / "b.zarr", append_rows=tmp_path / "a.zarr")
-    with pytest.raises(StoreError, match="found one in use"):
-        ingest(tmp_path / "b.csv", tmp_path / "a.zarr", append_rows=tmp_path / "a.zarr")
-    with pytest.raises(StoreError, match="nothing there"):
-        ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "none.zarr")
+    table = tmp_path / "b.csv"
+    for source, new, old, error, message in (
+        (table, "b", "g", UsageError, "a store without groups"),
+        ([table], "b", "a", UsageError, "one table"),
+        (table, "a", "a", StoreError, "found one in use"),
+        (table, "b", "none", StoreError, "nothing there"),
+    ):
+        with pytest.raises(error, match=message):
+            ingest(source, tmp_path / f"{new}.zarr", append_rows=tmp_path / f"{old}.zarr")
 
 
 def test_texts_where_all_cells_were_missing_and_a_third_version(tmp_path, tables):
@@ -395,15 +378,6 @@ def test_the_command_says_what_was_appended(tmp_path, tables):
     assert "expected a table by itself" in said
 
 
-KILLED = """
-import os, signal, sys
-import srs_ooc.base.files, srs_ooc.ingestion.{module} as module
-from srs_ooc.__main__ import main
-module.{name} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-main()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "module", "name"),
@@ -422,9 +396,7 @@ def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, modu
     place, new = tmp_path / "a.zarr", tmp_path / "b.zarr"
     before = Store.open(place).fingerprint
     call = ["ingest", table, new, f"--append-{axis}", place]
-    killed = [sys.executable, "-c", KILLED.format(module=module, name=name), *map(str, call)]
-    done = subprocess.run(killed, capture_output=True, env=environment(), check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    killed_in(module, name, *call)
     assert not new.exists()
     old = Store.open(place)
     old.verify()
@@ -448,9 +420,8 @@ def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, axis, more):
         write(tmp_path / f"{name}.csv", columns | target)
     ingest(tmp_path / "a.csv", tmp_path / "a.zarr", target="y", keep_values=not more)
     call = ("ingest", tmp_path / "b.csv", tmp_path / "b.zarr", f"--append-{axis}")
-    call = (*call, tmp_path / "a.zarr", "--memory-mb")
-    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
-    least = int(re.search(named, error_of(*call, 40))[1])
-    assert int(re.search(named, error_of(*call, least - 1))[1]) == least
-    assert peak_kb(*call, least) * 1024 / MB < least
+    call = (*call, tmp_path / "a.zarr")
+    least = least_cap(*call, too_small=40)
+    assert least_cap(*call, too_small=least - 1) == least
+    assert check_least_cap(*call, too_small=40) == least
     assert Store.open(tmp_path / "b.zarr").verify().nbytes > 0

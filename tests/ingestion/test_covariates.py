@@ -8,10 +8,10 @@ import statistics
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
+from refusals import refused
 from stores import values_of
+from tables import write_columns, write_lines
 
 import srs_ooc as package
 from srs_ooc.base.errors import InputError, UsageError
@@ -80,11 +80,8 @@ def test_covariates_and_events_are_kept_and_not_searched(tmp_path):
     assert sorted(found.names) == ["f1", "f2"]
     assert found.events().tolist() == EVENTS
     assert found.target().tolist() == [10, 0, 30, 20, 12] * 2
-    assert (manifest.task, manifest.target_name, manifest.n_dropped_rows) == (
-        "regression",
-        "days",
-        2,
-    )
+    assert (manifest.task, manifest.target_name) == ("regression", "days")
+    assert manifest.n_dropped_rows == 2
     assert manifest.row_columns == {"covariates": list(NAMED), "events": ["dead"]}
     assert manifest.inferred["missing_covariates"] == {"age": 2}
     assert manifest.inferred["events"] == {"value": "1", "n": 6}
@@ -116,23 +113,22 @@ def frame_of(library):
 
 def written(folder, kind):
     """Return the table as this kind of source."""
-    if kind in ("tsv.gz", "pandas", "polars", "arrow", "parquet", "feather"):
-        if kind == "tsv.gz":
-            (folder / "t.tsv.gz").write_bytes(gzip.compress(TABLE.replace(",", "\t").encode()))
-            return folder / "t.tsv.gz"
-        if kind in ("pandas", "polars"):
-            return frame_of(pytest.importorskip(kind).DataFrame)
-        arrow = pytest.importorskip("pyarrow")
-        table = frame_of(arrow.table)
-        if kind == "arrow":
-            return table
-        import pyarrow.feather
-        import pyarrow.parquet
+    if kind == "csv":
+        return None
+    if kind == "tsv.gz":
+        (folder / "t.tsv.gz").write_bytes(gzip.compress(TABLE.replace(",", "\t").encode()))
+        return folder / "t.tsv.gz"
+    if kind in ("pandas", "polars"):
+        return frame_of(pytest.importorskip(kind).DataFrame)
+    table = frame_of(pytest.importorskip("pyarrow").table)
+    if kind == "arrow":
+        return table
+    import pyarrow.feather
+    import pyarrow.parquet
 
-        write = {"parquet": pyarrow.parquet.write_table, "feather": pyarrow.feather.write_feather}
-        write[kind](table, folder / f"t.{kind}")
-        return folder / f"t.{kind}"
-    return None
+    write = {"parquet": pyarrow.parquet.write_table, "feather": pyarrow.feather.write_feather}
+    write[kind](table, folder / f"t.{kind}")
+    return folder / f"t.{kind}"
 
 
 @pytest.mark.parametrize(
@@ -151,29 +147,27 @@ def test_they_stand_beside_an_array_too(tmp_path):
     beside = {"kinds": {"batch": "categorical"}, "ignore": ()}
     times = [np.nan if t is None else t for t in as_numbers(given["days"])]
     seen = np.array([text == "1" for text in given["dead"]])
-    store, manifest = made(
-        tmp_path, features, covariates=covariates, time=times, event=seen, **beside
-    )
+    times_to = {"covariates": covariates, "time": times, "event": seen}
+    store, manifest = made(tmp_path, features, **times_to, **beside)
     assert_kept(store)
     assert opened(store).events().tolist() == EVENTS
     assert manifest.inferred["events"] == {"value": "True", "n": 6}
     np.save(tmp_path / "x.npy", features)
     numbers = {"age": [1, 2, 3, 4, np.nan, 6] * 2}
-    store, _ = made(
-        tmp_path, tmp_path / "x.npy", target=list("uv" * 6), covariates=numbers, ignore=()
-    )
+    beside = {"target": list("uv" * 6), "ignore": ()}
+    store, _ = made(tmp_path, tmp_path / "x.npy", covariates=numbers, **beside)
     assert_kept(store, numbers, {"age": ()})
     with pytest.raises(InputError, match="age: expected 12 items, one for each row, found 2"):
-        made(tmp_path, features, target=list("uv" * 6), covariates={"age": [1, 2]}, ignore=())
+        made(tmp_path, features, covariates={"age": [1, 2]}, **beside)
     with pytest.raises(UsageError, match="covariates: expected names of columns, or columns by n"):
-        made(tmp_path, features, target=list("uv" * 6), covariates=[1, 2], ignore=())
+        made(tmp_path, features, covariates=[1, 2], **beside)
 
 
 @pytest.mark.slow
 def test_features_as_rows_take_them_from_the_sample_table(tmp_path):
     given = columns()
     lines = [["name", *given["id"]], ["f1", *given["f1"]], ["f2", *given["f2"]]]
-    (tmp_path / "m.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    write_lines(tmp_path / "m.csv", lines)
     (tmp_path / "s.csv").write_text(TABLE)
     beside = ("--orient", "features", "--samples", "s.csv", "--id", "id")
     words = (*beside, "--time", "days", "--event", "dead", "--covariates", "age,sex,batch")
@@ -184,17 +178,15 @@ def test_features_as_rows_take_them_from_the_sample_table(tmp_path):
     assert "events: 6 of 10 rows ('dead' is '1')" in said
     assert_kept(tmp_path / "t.zarr", KEPT | {"batch": [1, 1, 2, 2, 3] * 2}, LEVELS | {"batch": ()})
     assert sorted(opened(tmp_path / "t.zarr").names) == ["batch", "f1", "f2"]
-    failed = error_of(
-        "ingest", "m.csv", "u.zarr", *beside, "--target", "dead", "--covariates", "old",
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert "no such column 'old' (--covariates)" in failed
-    for name in ("dead", "id"):
-        words = (*beside, "--target", "dead", "--covariates", name)
-        failed = error_of("ingest", "m.csv", "u.zarr", *words, cwd=tmp_path)
-        assert f"--covariates: expected columns of no other role, found '{name}'" in failed
-    failed = error_of("ingest", "s.csv", "u.zarr", "--sample-features", "age", cwd=tmp_path)
-    assert "--sample-features only with --orient features" in failed
+    role = "--covariates: expected columns of no other role, found"
+    of = (*beside, "--target", "dead", "--covariates")
+    for table, words, message in (
+        ("m.csv", (*of, "old"), "no such column 'old' (--covariates)"),
+        ("m.csv", (*of, "dead"), f"{role} 'dead'"),
+        ("m.csv", (*of, "id"), f"{role} 'id'"),
+        ("s.csv", ("--sample-features", "age"), "--sample-features only with --orient features"),
+    ):
+        assert message in error_of("ingest", table, "u.zarr", *words, cwd=tmp_path)
 
 
 CELL = st.one_of(
@@ -211,10 +203,7 @@ def test_cells_come_back_whatever_the_order_of_rows(tmp_path_factory, cells):
     rows += [(str(i), ("x", "y z", "é")[i % 3], i % 2, i) for i in range(6)]  # so texts repeat
     found = []
     for ordered in (rows, rows[::-1]):
-        (folder / "t.csv").write_text(
-            "n,t,y,f\n" + "".join(",".join(map(str, row)) + "\n" for row in ordered),
-            encoding="utf-8",
-        )
+        write_lines(folder / "t.csv", ["ntyf", *ordered])
         options = {"target": "y", "covariates": ("n", "t"), "ignore": ()}
         store, manifest = made(folder, folder / "t.csv", **options)
         numbers, texts = opened(store).covariates()
@@ -223,9 +212,8 @@ def test_cells_come_back_whatever_the_order_of_rows(tmp_path_factory, cells):
         expected = [float(row[0]) if row[0] else math.nan for row in ordered]
         np.testing.assert_array_equal(numbers.values, expected)
         missing = {"n": sum(not row[0] for row in rows), "t": sum(not row[1] for row in rows)}
-        assert manifest.inferred.get("missing_covariates") == {
-            k: v for k, v in missing.items() if v
-        }
+        told = {k: v for k, v in missing.items() if v}
+        assert manifest.inferred.get("missing_covariates") == told
         found.append(texts.levels)
     assert found[0] == found[1]
 
@@ -233,9 +221,8 @@ def test_cells_come_back_whatever_the_order_of_rows(tmp_path_factory, cells):
 def test_rows_without_a_covariate_are_left_out_if_asked(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE.replace(",50,", ",50,m"))
     options = ("--target", "dead", "--ignore", "id,who,days", "--covariates", "age,sex")
-    said = srs_ooc(
-        "ingest", "t.csv", "t.zarr", *options, "--missing-covariates", "drop", cwd=tmp_path
-    ).stdout
+    options += ("--missing-covariates", "drop")
+    said = srs_ooc("ingest", "t.csv", "t.zarr", *options, cwd=tmp_path).stdout
     assert "rows without a covariate, left out: 2" in said
     assert "without a target" not in said
     assert "covariates: 'age' (numbers), 'sex' (2 levels)" in said
@@ -246,10 +233,8 @@ def test_rows_without_a_covariate_are_left_out_if_asked(tmp_path):
         {"name": "sex", "categories": ["f", "m"], "n_missing": 0},
     ]
     assert facts["n_events"] is None
-    assert (
-        "2 without a target or a covariate left out"
-        in srs_ooc("inspect", tmp_path / "t.zarr").stdout
-    )
+    said = srs_ooc("inspect", tmp_path / "t.zarr").stdout
+    assert "2 without a target or a covariate left out" in said
 
 
 def test_a_class_that_only_rows_left_out_have_is_none(tmp_path):
@@ -270,17 +255,9 @@ def table_of(name, cells):
 
 BAD_COVARIATES = {
     "ids": ([f"p{i}" for i in range(N)], {}, "column 'c' .covariates.: expected numbers, or cat"),
-    "mixed": (["1", "2", "3", "4", "1", "2", "3", "unk"], {}, "line 9: column 'c': expected a fin"),
-    "remedy": (
-        ["1", "2", "3", "4", "1", "2", "3", "unk"],
-        {},
-        "missing, or say kinds={'c': 'categor",
-    ),
-    "forced": (
-        ["m", "f"] * 4,
-        {"kinds": {"c": "numeric"}},
-        "line 2: column 'c': expected a finite",
-    ),
+    "mixed": ([*"1234123", "unk"], {}, "line 9: column 'c': expected a fin"),
+    "remedy": ([*"1234123", "unk"], {}, "missing, or say kinds={'c': 'categor"),
+    "forced": ([*"mf"] * 4, {"kinds": {"c": "numeric"}}, "line 2: column 'c': expected a finite"),
     "none": ([""] * N, {}, "expected a value in some row, found none"),
     "infinite": ([*"1234567", "inf"], {}, "line 9: column 'c': expected a finite number"),
     "long": (["x" * 101, "y"] * 4, {}, "expected labels of at most 100 bytes"),
@@ -292,17 +269,26 @@ def test_covariates_that_are_none_are_refused(tmp_path, case):
     cells, options, match = BAD_COVARIATES[case]
     (tmp_path / "t.csv").write_text(table_of("c", cells))
     given = {"target": "y", "covariates": "c", "ignore": ()} | options
-    with pytest.raises(InputError, match=match):
-        made(tmp_path, tmp_path / "t.csv", **given)
+    refused(InputError, match, made, tmp_path, tmp_path / "t.csv", **given)
 
 
-def test_names_that_are_no_covariates(tmp_path):
-    with pytest.raises(InputError, match=r"no such column 'bmi' \(covariates\)"):
-        made(tmp_path, target="dead", covariates="bmi")
-    with pytest.raises(UsageError, match="each column in one role, found column 'sex' as covariat"):
-        made(tmp_path, target="dead", covariates=("sex", "sex"))
-    with pytest.raises(UsageError, match="missing_covariates: expected one of keep, drop"):
-        made(tmp_path, target="dead", covariates="age", missing_covariates="mean")
+DEAD = {"target": "dead", "covariates": "age"}
+OF_NONE, AT_F1 = {"ignore": ()}, {"target": "f1", "aggregate": "mean"}
+MIXED = "who,y,f,x\n" + "p1,u,lung,1\np2,v,skin,2\n" * 3
+BAD_OPTIONS = [
+    (DEAD | {"covariates": "bmi"}, r"no such column 'bmi' \(covariates\)"),
+    (DEAD | {"covariates": ("sex", "sex")}, "one role, found column 'sex' as covariat"),
+    (DEAD | {"missing_covariates": "mean"}, "missing_covariates: expected one of keep, drop"),
+    ({"time": "days"}, "expected time and event, found one of them"),
+    (AT_F1, "aggregate: expected groups, whose texts become the row"),
+    (AT_F1 | OF_NONE | {"groups": "who", "row_ids": "id"}, "and no row_ids"),
+    (AT_F1 | {"groups": "who", "aggregate": "mode"}, "aggregate: expected one of mean, median,"),
+]
+
+
+@pytest.mark.parametrize(("options", "match"), BAD_OPTIONS)
+def test_options_that_do_not_fit_the_table_are_refused(tmp_path, options, match):
+    refused((InputError, UsageError), match, made, tmp_path, **options)
 
 
 def test_a_covariate_that_is_the_same_everywhere_is_kept_with_a_remark(tmp_path):
@@ -336,12 +322,7 @@ def test_events_are_two_values(tmp_path, case):
 BAD_EVENTS = {
     "negative": ("-1", "1", "e", "line 13: column 't': expected a time, 0 or more, found '-1'"),
     "text": ("x", "1", "e", "line 13: column 't': expected a time.*empty it: rows without a time"),
-    "three": (
-        "1",
-        "2",
-        "e",
-        "expected two values, found 3: '0', '1', '2'. Competing risks are not",
-    ),
+    "three": ("1", "2", "e", "expected two values, found 3: '0', '1', '2'. Competing risks are no"),
     "three, named": ("1", "2", "e=1", "Competing risks are not covered"),
     "unknown": ("1", "1", "f1", "found only 'a', 'b'. Name the value that means .* event f1=VALUE"),
     "not there": ("1", "1", "e=dead", "expected an event in some row .*found only '0', '1'"),
@@ -355,8 +336,7 @@ def test_times_and_events_that_are_none_are_refused(tmp_path, case):
     time, seen, event, match = BAD_EVENTS[case]
     rows = "".join(f"{i},{i % 2},{'ab'[i % 2]},0,{i}\n" for i in range(11))
     (tmp_path / "t.csv").write_text(f"t,e,f1,f2,f\n{rows}{time},{seen},a,0,1\n")
-    with pytest.raises(InputError, match=match):
-        made(tmp_path, tmp_path / "t.csv", time="t", event=event, ignore=())
+    refused(InputError, match, made, tmp_path, tmp_path / "t.csv", time="t", event=event, ignore=())
 
 
 @pytest.mark.slow
@@ -371,20 +351,19 @@ def test_a_time_without_an_event_and_other_roles_are_refused(tmp_path):
         (("--time", "days", "--event", "dead", "--no-target"), "--no-target: expected a table"),
     ):
         assert said in error_of("ingest", "t.csv", "t.zarr", *words, cwd=tmp_path)
-    with pytest.raises(UsageError, match="expected time and event, found one of them"):
-        made(tmp_path, time="days")
 
 
 def test_rows_without_a_time_or_an_event_have_no_target(tmp_path):
+    asked = {"time": "t", "event": "e", "ignore": ()}
     (tmp_path / "t.csv").write_text("t,e,f\n1,1,1\n2,,2\n,0,3\n4,0,4\n5,1,5\nNA,NA,6\n")
-    store, manifest = made(tmp_path, tmp_path / "t.csv", time="t", event="e", ignore=())
+    store, manifest = made(tmp_path, tmp_path / "t.csv", **asked)
     assert (opened(store).target().tolist(), manifest.n_dropped_rows) == ([1, 4, 5], 3)
     assert opened(store).events().tolist() == [True, False, True]
     with pytest.raises(InputError, match="line 4: column 't': expected a target, found an empty"):
-        made(tmp_path, tmp_path / "t.csv", time="t", event="e", missing_target="refuse", ignore=())
+        made(tmp_path, tmp_path / "t.csv", missing_target="refuse", **asked)
     (tmp_path / "t.csv").write_text("t,e,f\n1,1,1\n2,,2\n4,0,4\n")
     with pytest.raises(InputError, match="line 3: column 'e': expected a target, found an empty"):
-        made(tmp_path, tmp_path / "t.csv", time="t", event="e", missing_target="refuse", ignore=())
+        made(tmp_path, tmp_path / "t.csv", missing_target="refuse", **asked)
 
 
 def test_few_events_are_remarked(tmp_path):
@@ -429,12 +408,9 @@ def test_an_exported_store_keeps_them(tmp_path):
 
 def pieces(folder, *names):
     """Write the table as pieces of these columns; return their paths."""
-    given, paths = columns(), []
-    for number, columns_of in enumerate(names):
-        rows = zip(*([name, *given[name]] for name in columns_of), strict=True)
-        paths.append(folder / f"p{number}.csv")
-        paths[-1].write_text("".join(",".join(row) + "\n" for row in rows))
-    return paths
+    given = columns()
+    parts = enumerate({name: given[name] for name in some} for some in names)
+    return [write_columns(folder / f"p{number}.csv", part) for number, part in parts]
 
 
 HEAD = ("id", "age", "sex", "days", "dead", "f1")
@@ -549,24 +525,17 @@ def test_rows_of_a_group_that_differ_are_refused(tmp_path, what):
     rows = [["p1", "u", "a", "1", "m", "1"], ["p2", "v", "b", "2", "f", "2"]] * 4
     rows = [list(row) for row in rows]
     rows[2][names.index(column)] = rows[1][names.index(column)]
-    (tmp_path / "t.csv").write_text("".join(",".join(row) + "\n" for row in [names, *rows]))
+    write_lines(tmp_path / "t.csv", [names, *rows])
     options = {"target": "y", "strata": "s", "weights": "w", "covariates": "c", "groups": "who"}
     with pytest.raises(InputError, match=match):
         made(tmp_path, tmp_path / "t.csv", **options, aggregate="mean", ignore=())
 
 
 def test_what_cannot_be_aggregated_is_refused(tmp_path):
-    options = {"target": "f1", "aggregate": "mean"}
-    with pytest.raises(UsageError, match="aggregate: expected groups, whose texts become the row"):
-        made(tmp_path, **options)
-    with pytest.raises(UsageError, match="and no row_ids"):
-        made(tmp_path, **options, groups="who", row_ids="id", ignore=())
-    with pytest.raises(UsageError, match="aggregate: expected one of mean, median, sum"):
-        made(tmp_path, target="f1", groups="who", aggregate="mode")
     tables = pieces(tmp_path, HEAD, ("id", "f2"))
     with pytest.raises(UsageError, match="aggregate: expected one table, found pieces"):
         made(tmp_path, tables, target="dead", groups="id", aggregate="mean", ignore=())
-    (tmp_path / "t.csv").write_text("who,y,f,x\n" + "p1,u,lung,1\np2,v,skin,2\n" * 3)
+    (tmp_path / "t.csv").write_text(MIXED)
     with pytest.raises(InputError, match=r"column 'f': expected numbers to aggregate, found texts"):
         made(tmp_path, tmp_path / "t.csv", target="y", groups="who", aggregate="mean", ignore=())
 
@@ -578,9 +547,7 @@ def test_classes_of_one_group_are_rare(tmp_path):
     made(tmp_path, tmp_path / "t.csv", **options)
     with pytest.raises(InputError, match="1 of 2 classes has fewer: 'v'"):
         made(tmp_path, tmp_path / "t.csv", **options, aggregate="mean")
-    said = srs_ooc(
-        "ingest", "t.csv", "t.zarr", "--target", "y", "--groups", "who", "--aggregate", "mean",
-        "--min-class-rows", "1", cwd=tmp_path,
-    ).stdout  # fmt: skip
+    words = ("--target", "y", "--groups", "who", "--aggregate", "mean", "--min-class-rows", "1")
+    said = srs_ooc("ingest", "t.csv", "t.zarr", *words, cwd=tmp_path).stdout
     assert "30 rows x 1 features" in said
     assert "aggregated: a row is the mean of a group's, of 90 rows" in said

@@ -5,19 +5,17 @@ What is expected of real files is what their tools gave: scanpy 1.11.5, biom-for
 """
 
 import csv
-import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from bed_files import DOSAGES, NAMES, write_bed
 from command import srs_ooc as command
+from tables import data_file, opened
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.urls import place_of
-from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns
@@ -25,7 +23,6 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_table
 
-DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[3] / "shared" / "data"))
 OF_VARIANTS = "chromosome", "id", "cM", "position", "counted_allele", "other_allele"
 BACTERIA = "k__Bacteria; p__Cyanobacteria; c__Nostocophycideae; o__Nostocales; f__Nostocaceae"
 SECOND = {
@@ -55,8 +52,7 @@ def of(j, name=None):
 
 @pytest.mark.parametrize("name", SECOND)
 def test_columns_of_real_files_are_those_of_their_tools(tmp_path, name):
-    if not (path := DATA / "files" / name).exists():
-        pytest.skip(f"{path} is not there")
+    path = data_file("files", name)
     if not name.endswith("gct"):
         pytest.importorskip("h5py")
     srs_ooc.ingest(path, tmp_path / "t.zarr", no_target=True)
@@ -67,8 +63,7 @@ def test_columns_of_real_files_are_those_of_their_tools(tmp_path, name):
 
 def test_of_10x_named_by_ids_the_other_column_is_the_symbol(tmp_path):
     pytest.importorskip("h5py")
-    if not (path := DATA / "files" / "10x-v3.h5").exists():
-        pytest.skip(f"{path} is not there")
+    path = data_file("files", "10x-v3.h5")
     srs_ooc.ingest(path, tmp_path / "t.zarr", no_target=True, names_from="id")
     found = told(open_store(tmp_path / "t.zarr"))["ENSG00000277117"]
     assert found == {
@@ -123,7 +118,7 @@ def write_h5ad(path, names):
 
 def test_of_anndata_texts_and_whole_numbers_are_kept(tmp_path):
     path = write_h5ad(tmp_path / "a.h5ad", ["a", "b", "a"])
-    table = opener_of(path)(tmp_path, IngestOptions())
+    table = opened(path, scratch=tmp_path)
     assert {name: list(cells) for name, cells in table.feature_columns.items()} == {
         "_index": ["a", "b", "a"],  # names are a, b, a-1
         "chrom": ["X", None, "1"],
@@ -162,7 +157,7 @@ def test_variants_keep_theirs_whatever_is_left_out(genotypes, tmp_path, how):
 
 
 def test_the_contract_of_a_table_holds_of_them(genotypes, tmp_path):
-    table = opener_of(genotypes[0])(tmp_path, IngestOptions())
+    table = opened(genotypes[0], scratch=tmp_path)
     check_table(table, DOSAGES.T.tolist(), [*EVERY])
     table.feature_columns = {"short": ["one"]}
     with pytest.raises(AssertionError, match="feature_columns: short"):

@@ -9,9 +9,7 @@ import pytest
 import scipy.sparse
 import zarr
 from command import check_least_cap, error_of, least_cap, srs_ooc
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from stores import values_of
 from tables import data_file, opened, write_columns
 
@@ -300,11 +298,12 @@ def test_what_a_file_declares_missing_is_missing_where_xarray_leaves_it(tmp_path
         file["a/x"].attrs.update({"_Unsigned": np.bytes_("True"), "missing_value": I1(-1)})
         file["b/x"] = np.array([[1.5, 4], [-2, 3]])
         file["b/x"].attrs["scale_factor"] = np.int32(2)
-    for name, wanted in {
+    found = {
         "x": [[1.5, 2.5], [np.nan, 3]],
         "a/x": [[1, 254], [np.nan, 3]],
         "b/x": [[3, -4], [8, 6]],
-    }.items():
+    }
+    for name, wanted in found.items():
         check_table(opened(f"{tmp_path / 't.nc'}::{name}"), wanted)
 
 
@@ -320,9 +319,8 @@ def test_roles_are_decoded_as_the_matrix_is(tmp_path):
         file.create_dataset("sex", data=["m", "f", "gone"] * 10, dtype=TEXT)
         file["sex"].attrs["missing_value"] = "gone"
     options = ("--target", "y", "--task", "regression", "--covariates", "age,sex")
-    said = srs_ooc(
-        "ingest", tmp_path / "t.nc", tmp_path / "t.zarr", *options, "--row-ids", "number"
-    )
+    options += ("--row-ids", "number")
+    said = srs_ooc("ingest", tmp_path / "t.nc", tmp_path / "t.zarr", *options)
     store = open_store(tmp_path / "t.zarr")
     rows = [row for row in range(N_ROWS) if row != 3]
     assert store.manifest.n_rows == len(rows), said
@@ -356,9 +354,8 @@ def test_a_scale_that_is_no_number_is_refused_where_it_is_needed(tmp_path):
         file["x"], file["y"] = VALUES[:, :3], np.arange(N_ROWS)
         file["y"].attrs["scale_factor"] = [1.0, 2.0]
     table = opened(tmp_path / "t.nc")
-    with pytest.raises(
-        InputError, match=r"t\.nc, /y: expected one number as scale_factor, found a"
-    ):
+    message = r"t\.nc, /y: expected one number as scale_factor, found a"
+    with pytest.raises(InputError, match=message):
         list(table.annotations["y"])
 
 

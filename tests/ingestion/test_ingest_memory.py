@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb
+from command import check_least_cap, error_of, least_cap
 from command import srs_ooc as run_command
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
+from tables import write_columns, write_lines
 
 import srs_ooc
 from srs_ooc.base.budget import growth_counted, total_nbytes
@@ -65,24 +65,18 @@ def compressed(path, text, kind):
 
 
 def as_csv(path, values, labels, kind):
-    lines = [",".join([*(f"f{i}" for i in range(values.shape[1])), "y"])]
-    lines += [
-        ",".join([*map(str, row.tolist()), label])
-        for row, label in zip(values, labels, strict=True)
-    ]
-    compressed(path, "\n".join(lines) + "\n", kind)
+    head = [*(f"f{i}" for i in range(values.shape[1])), "y"]
+    rows = ([*row, label] for row, label in zip(values.tolist(), labels, strict=True))
+    compressed(path, "".join(",".join(map(str, row)) + "\n" for row in [head, *rows]), kind)
 
 
-def as_features(path, values, labels):
-    ids = [f"s{i}" for i in range(len(values))]
-    with path.open("w") as file:
-        file.write("id," + ",".join(ids) + "\n")
-        file.writelines(
-            f"f{i}," + ",".join(map(str, column.tolist())) + "\n"
-            for i, column in enumerate(values.T)
-        )
-    lines = [f"{i},{label}\n" for i, label in zip(ids, labels, strict=True)]
-    (path.parent / "samples.csv").write_text("id,y\n" + "".join(lines))
+def as_features(path, columns, labels, *more):
+    """Write columns as rows, and a table of samples beside them."""
+    ids = [f"s{i}" for i in range(len(labels))]
+    write_lines(path, [["id", *ids], *([f"f{i}", *cells] for i, cells in enumerate(columns))])
+    write_columns(path.parent / "samples.csv", {"id": ids, "y": labels, **dict(more)})
+    samples = ("--samples", path.parent / "samples.csv", "--id", "id", "--target", "y")
+    return path, ("--orient", "features", *samples)
 
 
 def as_svmlight(path, values, labels):
@@ -115,9 +109,7 @@ def write(folder, shape, kind):
         as_csv(path, values, labels, kind)
         return path, ()
     if kind == "features.csv":
-        as_features(path, values, labels)
-        samples = ("--samples", folder / "samples.csv", "--id", "id", "--target", "y")
-        return path, ("--orient", "features", *samples)
+        return as_features(path, values.T.tolist(), labels)
     if kind == "svmlight":
         as_svmlight(path, values, labels)
         return path, ()
@@ -187,13 +179,11 @@ def test_one_number_is_named_and_it_works(tmp_path, shape, kind):
 @pairs(MEASURED)
 def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, shape, kind):
     path, options = write(tmp_path, shape, kind)
-    arguments = ("ingest", path, tmp_path / "t.zarr", *options, "--memory-mb")
-    named = r"--memory-mb (\d+)\.$"
-    least = int(re.search(named, error_of(*arguments, 9))[1])
-    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
-    assert peak_kb(*arguments, least) * 1024 / MB < least
+    arguments = ("ingest", path, tmp_path / "t.zarr", *options)
+    least = check_least_cap(*arguments)
+    assert least_cap(*arguments, "--overwrite", too_small=least - 1) == least
     shutil.rmtree(tmp_path / "t.zarr")
-    foretold = run_command(*arguments, least, "--dry-run").stdout
+    foretold = run_command(*arguments, "--memory-mb", least, "--dry-run").stdout
     assert f"--memory-mb {least} or more; {least} is enough" in foretold
 
 
@@ -209,9 +199,7 @@ def test_covariates_and_groups_that_become_rows_are_counted(tmp_path, how):
             cells = ",".join(map(str, row))
             file.write(f"{cells},p{who},{'mf'[who % 2]},{row[0] * 3},{'uv'[who // 2 % 2]}\n")
     options = ("--groups", "who", "--covariates", "sex,age", "--target", "y", "--aggregate", how)
-    arguments = ("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options, "--memory-mb")
-    least = int(re.search(r"--memory-mb (\d+)\.$", error_of(*arguments, 9))[1])
-    assert peak_kb(*arguments, least) * 1024 / MB < least
+    check_least_cap("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options)
 
 
 # Texts of categories count, too: the cap that is named works, or the refusal names one that does.
@@ -236,13 +224,9 @@ def write_texts(folder, shape, kind):
     path, uint16 = folder / f"t.{kind}", ("--code-dtype", "uint16")
     labels = ["uv"[i % 2] for i in range(n_rows)]
     if kind == "features.csv":
-        head = [["id", *(f"s{i}" for i in range(n_rows))]]
-        rows = head + [[f"f{j}", *cells] for j, cells in enumerate(zip(*lines, strict=True))]
-        path.write_text("".join(",".join(row) + "\n" for row in rows))
-        samples = [f"s{i},{label},t{i // 2}\n" for i, label in enumerate(labels)]
-        (folder / "samples.csv").write_text("id,y,town\n" + "".join(samples))
-        beside = ("--samples", folder / "samples.csv", "--id", "id", "--target", "y")
-        return path, (*uint16, "--orient", "features", *beside, "--sample-features", "town")
+        towns = "town", [f"t{i // 2}" for i in range(n_rows)]
+        _, beside = as_features(path, zip(*lines, strict=True), labels, towns)
+        return path, (*uint16, *beside, "--sample-features", "town")
     if kind in ("parquet", "feather"):
         columns = {f"f{j}": column for j, column in enumerate(zip(*lines, strict=True))}
         as_frame(path, columns, kind)
@@ -274,20 +258,14 @@ QUICK_TEXTS |= {("few", "parquet")}
 @needs_time
 def test_the_cap_that_is_named_holds_the_texts_of_categories(tmp_path, shape, kind):
     path, options = write_texts(tmp_path, shape, kind)
-    arguments = ("ingest", path, tmp_path / "t.zarr", *options, "--memory-mb")
-    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
-    least = int(re.search(named, error_of(*arguments, 9))[1])
-    status, peak, error = measured(path, tmp_path / "t.zarr", least, *options)
-    if not status:
-        assert f"; {least} is enough" in run_command(*arguments, least, "--dry-run").stdout
+    arguments = ("ingest", path, tmp_path / "t.zarr", *options)
+    least, foretold, error = works_at_the_cap_named(path, tmp_path / "t.zarr", *options)
+    if foretold == least:
+        dry_run = run_command(*arguments, "--memory-mb", least, "--dry-run")
+        assert f"; {least} is enough" in dry_run.stdout
     else:  # texts were found that are not looked at before
-        assert "expected categories whose texts fit" in error
-        assert error_of(*arguments, least, "--dry-run") in error
+        assert error_of(*arguments, "--memory-mb", foretold, "--dry-run") in error
         assert shape in ("late", "unknown", "longest") or kind in TEXT_KINDS[3:]
-        least = int(re.search(named, error, re.MULTILINE)[1])
-        status, peak, error = measured(path, tmp_path / "t.zarr", least, *options)
-    assert status == 0, error
-    assert peak < least * MB
 
 
 @pytest.mark.parametrize(
@@ -305,14 +283,26 @@ def test_numbers_that_are_categories_beyond_the_cap_name_the_one_that_holds_them
     (tmp_path / "y.txt").write_text("u\nv\n" * len(numbers))
     options = ["--code-dtype", "uint16", "--target-file", tmp_path / "y.txt"]
     options += [text for i in range(8) for text in ("--kind", f"f{i}=categorical")]
-    named, store = r"The smallest cap that works is --memory-mb (\d+)\.$", tmp_path / "t.zarr"
-    least = int(re.search(named, error_of("ingest", path, store, *options, "--memory-mb", 9))[1])
+    least, foretold, _ = works_at_the_cap_named(path, tmp_path / "t.zarr", *options)
+    assert foretold < least
+
+
+def works_at_the_cap_named(path, store, *options):
+    """Ingest with the cap that is named first, or then; return it, the first one, and what failed.
+
+    The second one holds texts that are found beyond what is looked at first.
+    """
+    foretold = least = least_cap("ingest", path, store, *options)
     status, peak, error = measured(path, store, least, *options)
-    assert (status, peak < least * MB) == (2, True)
-    assert "expected categories whose texts fit" in error
-    least = int(re.search(named, error, re.MULTILINE)[1])
-    status, peak, error = measured(path, store, least, *options)
+    refusal = error
+    if status:
+        assert (status, peak < least * MB) == (2, True)
+        assert "expected categories whose texts fit" in error
+        named = re.search(r"The smallest cap that works is --memory-mb (\d+)\.$", error, re.M)
+        least = int(named[1])
+        status, peak, error = measured(path, store, least, *options)
     assert (status, peak < least * MB) == (0, True), error
+    return least, foretold, refusal
 
 
 @pytest.mark.parametrize(
@@ -324,11 +314,10 @@ def test_the_cap_that_a_piece_names_holds_all_of_them_put_together(tmp_path, sha
     lines = (line.rsplit(",", 1)[0] for line in first.read_text().splitlines())
     second.write_text("".join(f"{line}\n" for line in lines).replace("f", "g"))
     store = tmp_path / "t.zarr"
-    arguments = ("ingest", first, second, store, *options, "--target", "y", "--memory-mb")
-    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
-    least = int(re.search(named, error_of(*arguments, 9))[1])
-    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
-    assert peak_kb(*arguments, least) * 1024 / MB < least
+    arguments = ("ingest", first, second, store, *options, "--target", "y")
+    least = least_cap(*arguments)
+    assert least_cap(*arguments, too_small=least - 1) == least
+    assert check_least_cap(*arguments) == least
 
 
 # Peak resident memory stays under the cap, measured from outside; too small a cap is refused.

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import srs_ooc as run_command
+from tables import write_columns, write_lines
 
 from srs_ooc import SRSClassifier, SRSSelector, estimators, ingest
 from srs_ooc.base.errors import InputError
@@ -130,9 +131,8 @@ def cells_of(folder, kind):
 
 @pytest.mark.parametrize("kind", ["now", "numbers", "0.7", "zarr"])
 def test_categories_of_anndata_are_no_numbers(tmp_path, kind):
-    found = ingest(
-        cells_of(tmp_path, kind), tmp_path / "t.zarr", target="grade", covariates="donor"
-    )
+    asked = {"target": "grade", "covariates": "donor"}
+    found = ingest(cells_of(tmp_path, kind), tmp_path / "t.zarr", **asked)
     assert (found.classes, found.inferred["task"]) == (("3", "10", "2"), DECLARED)
     assert found.levels == (("1", "2", "3", "4"),)
 
@@ -206,11 +206,8 @@ def test_estimators_take_what_a_frame_declares(monkeypatch, kind):
 
 
 def csv(folder, labels, **more):
-    columns = {"x": VALUES[:, 0].tolist() * 9, "y": labels, **more}
-    rows = zip(*columns.values(), strict=False)
-    text = "\n".join(",".join(map(str, row)) for row in [tuple(columns), *rows])
-    (folder / "t.csv").write_text(text + "\n")
-    return folder / "t.csv"
+    x = (VALUES[:, 0].tolist() * 9)[: len(labels)]
+    return write_columns(folder / "t.csv", {"x": x, "y": labels, **more})
 
 
 @pytest.mark.parametrize(
@@ -233,10 +230,9 @@ def test_labels_of_one_number_are_one_class(tmp_path, labels, classes):
         random.Random(seed).shuffle(some)
         found = ingest(csv(tmp_path, some), tmp_path / f"{seed}.zarr", task="classification")
         assert found.classes == classes
-        codes = Store.open(tmp_path / f"{seed}.zarr").target()
-        assert [float(found.classes[code].replace("a", "7")) for code in codes] == [
-            float(one.replace("a", "7")) for one in some
-        ]
+        codes = Store.open(tmp_path / f"{seed}.zarr").target().tolist()
+        number = {one: float(one.replace("a", "7")) for one in {*some, *classes}}
+        assert [number[classes[code]] for code in codes] == [number[one] for one in some]
     said = found.inferred.get("joined", [])
     assert bool(said) == (len(classes) < len(labels))
     for label in {*labels} - {*classes}:
@@ -252,9 +248,8 @@ def test_joined_labels_make_the_store_of_plain_ones_and_are_said(tmp_path, caplo
     assert "column 's': labels of one number are one" in caplog.text
     two = ingest(csv(tmp_path, plain, s=plain), tmp_path / "b.zarr", target="y", strata="s")
     assert one.checksums == two.checksums
-    assert (
-        (one.classes, one.class_counts) == (two.classes, two.class_counts) == (("1", "2"), (16, 8))
-    )
+    assert one.classes == two.classes == ("1", "2")
+    assert one.class_counts == two.class_counts == (16, 8)
     assert "joined" not in two.inferred
 
 
@@ -271,20 +266,16 @@ def test_one_number_is_one_class_in_texts_of_frames_and_in_svmlight(tmp_path):
 
 def test_one_number_is_one_class_among_samples_and_added_targets(tmp_path):
     labels = ["1", "1.0", "2", "+2"] * 6
-    (tmp_path / "t.csv").write_text(
-        "id,x,z\n" + "".join(f"r{i},{i},{i % 5}\n" for i in range(N_ROWS))
-    )
-    lines = "".join(f"r{i},{one},{i % 7}\n" for i, one in enumerate(labels))
-    (tmp_path / "s.csv").write_text("id,label,n\n" + lines)
+    ids, n = [f"r{i}" for i in range(N_ROWS)], range(N_ROWS)
+    write_columns(tmp_path / "t.csv", {"id": ids, "x": n, "z": [i % 5 for i in n]})
+    write_columns(tmp_path / "s.csv", {"id": ids, "label": labels, "n": [i % 7 for i in n]})
     store = tmp_path / "t.zarr"
     run_command("ingest", tmp_path / "t.csv", store, "--row-ids", "id", "--target", "z")
     said = run_command("targets", store, tmp_path / "s.csv", "--id", "id", "--target", "label")
     assert "note: column 'label': labels of one number are one, such as '+2' is 2" in said.stdout
     ((_, values, levels),) = Store.open(store).added("target")
     assert (levels, values.tolist()) == (("1", "2"), [0, 0, 1, 1] * 6)
-    columns = "name," + ",".join(f"r{i}" for i in range(N_ROWS))
-    row = ",".join(map(str, range(N_ROWS)))
-    (tmp_path / "m.csv").write_text(f"{columns}\na,{row}\nb,{row[::-1]}\n")
+    write_lines(tmp_path / "m.csv", [["name", *ids], ["a", *n], ["b", *n[::-1]]])
     how = ("--orient", "features", "--samples", tmp_path / "s.csv", "--id", "id")
     run_command("ingest", tmp_path / "m.csv", tmp_path / "m.zarr", *how, "--target", "n,label")
     ((_, _, levels),) = Store.open(tmp_path / "m.zarr").added("target")
@@ -314,11 +305,6 @@ def test_groups_are_told_apart_by_their_texts_and_events_by_their_numbers(tmp_pa
 
 
 # Series of pandas, whose index says which row each item is of.
-
-
-def series(order, index=None):
-    items = pd.Series(GRADE, index=index)
-    return items.iloc[order]
 
 
 NAMES = [f"r{i:02}" for i in range(N_ROWS)]
@@ -417,9 +403,8 @@ def test_a_covariate_has_one_level_for_a_number_as_rows_are_appended(tmp_path):
 
 
 def test_strata_that_are_said_to_be_texts_are_told_apart_as_such(tmp_path):
-    (tmp_path / "t.csv").write_text(
-        "x,s,y\n" + "".join(f"{i},{1 + i % 2}.0,{i % 3}\n{i},1,{i % 3}\n" for i in range(24))
-    )
+    rows = "".join(f"{i},{1 + i % 2}.0,{i % 3}\n{i},1,{i % 3}\n" for i in range(24))
+    (tmp_path / "t.csv").write_text(f"x,s,y\n{rows}")
     asked = {"target": "y", "strata": "s"}
     ingest(tmp_path / "t.csv", tmp_path / "t.zarr", **asked)
     ingest(tmp_path / "t.csv", tmp_path / "u.zarr", **asked, kinds={"s": "categorical"})

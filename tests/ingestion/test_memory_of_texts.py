@@ -5,7 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb
+from command import check_least_cap, error_of, least_cap
 from command import srs_ooc as run_command
 
 from srs_ooc.base.text import MB
@@ -17,7 +17,6 @@ LONG, N = 1500, 20_000
 KINDS = ["sqlite cells", "sqlite names", "h5ad ids", "features names", "parquet cells"]
 """One of each reader and part of a table; others are of the campaign."""
 RARE = ["sqlite ids", "h5ad names", "h5ad ids fixed", "h5ad samples", "parquet ids"]
-NAMED = r"The smallest cap that works is --memory-mb (\d+)\.$"
 
 
 def long_texts(letter, n, length=LONG):
@@ -28,23 +27,28 @@ def short(letter, n):
     return [f"{letter}{i}" for i in range(n)]
 
 
-def write_sqlite(path, what):
+def fill(path, columns, rows):
+    """Write a table of an SQLite database."""
     database = sqlite3.connect(path)
-    if what == "cells":
-        texts = [letter * 20_000 for letter in "abc"]
-        database.execute("create table t (id text, y double, a double, x text)")
-        rows = [(f"r{i}", i % 2, i / 3, texts[i % 3]) for i in range(8000)]
-    elif what == "ids":
-        database.execute("create table t (id text, y double, a double, b double)")
-        rows = [(one, i % 2, i / 3, i % 7) for i, one in enumerate(long_texts("r", 30_000))]
-    else:
-        database.execute("create table t (id text, f text, v double)")
-        names = long_texts("f", 1500)
-        rows = [(f"r{i}", one, i + j % 9) for i in range(30) for j, one in enumerate(names)]
-    marks = ", ".join("?" * len(rows[0]))
-    database.executemany(f"insert into t values ({marks})", rows)
+    database.execute(f"create table t ({columns})")
+    database.executemany(f"insert into t values ({', '.join('?' * len(rows[0]))})", rows)
     database.commit()
     database.close()
+
+
+def write_sqlite(path, what):
+    if what == "cells":
+        texts = [letter * 20_000 for letter in "abc"]
+        columns = "id text, y double, a double, x text"
+        rows = [(f"r{i}", i % 2, i / 3, texts[i % 3]) for i in range(8000)]
+    elif what == "ids":
+        columns = "id text, y double, a double, b double"
+        rows = [(one, i % 2, i / 3, i % 7) for i, one in enumerate(long_texts("r", 30_000))]
+    else:
+        columns = "id text, f text, v double"
+        names = long_texts("f", 1500)
+        rows = [(f"r{i}", one, i + j % 9) for i in range(30) for j, one in enumerate(names)]
+    fill(path, columns, rows)
 
 
 def write_h5ad(path, ids, names, *, fixed=False):
@@ -106,20 +110,19 @@ def write(folder, kind):
 @pytest.mark.parametrize("kind", [*KINDS, *RARE])
 def test_the_cap_that_is_named_holds_texts_of_any_length(tmp_path, kind):
     source, *options = write(tmp_path, kind)
-    arguments = ("ingest", source, tmp_path / "t.zarr", *options, "--memory-mb")
-    least = int(re.search(NAMED, error_of(*arguments, 9))[1])
-    assert int(re.search(NAMED, error_of(*arguments, least - 1))[1]) == least
-    assert peak_kb(*arguments, least) * 1024 <= least * MB
+    arguments = ("ingest", source, tmp_path / "t.zarr", *options)
+    least = least_cap(*arguments)
+    assert least_cap(*arguments, too_small=least - 1) == least
+    assert check_least_cap(*arguments) == least
 
 
 @pytest.mark.slow
 def test_levels_of_categories_that_become_row_ids_are_counted(tmp_path):
     source, *_ = write(tmp_path, "h5ad cats")
-    said = [
-        error_of("ingest", source, tmp_path / "t.zarr", *options, "--memory-mb", 9)
-        for options in (("--target", "label"), ("--target", "label", "--row-ids", "who"))
-    ]
-    plain, held = (int(re.search(NAMED, one)[1]) for one in said)
+    plain, held = (
+        least_cap("ingest", source, tmp_path / "t.zarr", "--target", "label", *more)
+        for more in ((), ("--row-ids", "who"))
+    )
     assert held - plain >= 100 * N // MB
 
 
@@ -150,13 +153,7 @@ def test_long_texts_in_a_footer_of_parquet_are_not_counted_as_columns(tmp_path):
 
 def test_a_database_names_the_cap_that_holds_its_row_ids_and_texts_before_it_is_read(tmp_path):
     path = tmp_path / "t.sqlite"
-    database = sqlite3.connect(path)
-    database.execute("create table t (id text, y double, a double, x text)")
     rows = [(f"r{i}".ljust(9000, "x"), i % 2, i / 3, f"c{i % 5}") for i in range(9000)]
-    database.executemany("insert into t values (?, ?, ?, ?)", rows)
-    database.commit()
-    database.close()
-    arguments = ("ingest", path, tmp_path / "t.zarr", "--query", "select * from t")
-    arguments = (*arguments, "--target", "y", "--memory-mb")
-    least = int(re.search(NAMED, error_of(*arguments, 100))[1])
-    run_command(*arguments, least)
+    fill(path, "id text, y double, a double, x text", rows)
+    arguments = ("ingest", path, tmp_path / "t.zarr", "--query", "select * from t", "--target", "y")
+    run_command(*arguments, "--memory-mb", least_cap(*arguments, too_small=100))

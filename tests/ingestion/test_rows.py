@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from refusals import refused
+from tables import said_here
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import Texts, hash_text
 from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
@@ -72,14 +73,9 @@ def test_all_that_a_table_says_of_rows_and_features(tmp_path):
     names = {"weights": ["w"], "strata": ["batch", "sex"], "groups": ["who"]}
     assert manifest.row_columns == names
     assert list(Names(store, manifest, "row_ids")) == ["r1", "r2", "r4", "r5"]
-    assert kinds_by_name(store) == {
-        "site": "categorical",
-        "chrom": "categorical",
-        "flag": "boolean",
-        "count": "integer",
-        "x": "numeric",
-        "one": "constant",
-    }
+    kinds = "categorical", "categorical", "boolean", "integer", "numeric", "constant"
+    names = "site", "chrom", "flag", "count", "x", "one"
+    assert kinds_by_name(store) == dict(zip(names, kinds, strict=True))
     assert manifest.kind_counts == dict.fromkeys(NAMES, 1) | {"categorical": 2}
     assert Categories(store, manifest).of(stored(store, "site")) == ["bone", "lung", "skin"]
     assert Categories(store, manifest).of(stored(store, "chrom")) == ["1", "X"]
@@ -90,9 +86,8 @@ def test_all_that_a_table_says_of_rows_and_features(tmp_path):
 
 def test_export_prints_categories_and_targets(tmp_path):
     store, manifest = ingest(tmp_path, **FULL)
-    export_columns(
-        Store.open(store), Names(store, manifest).find(["x", "chrom", "site"]), tmp_path / "o.csv"
-    )
+    positions = Names(store, manifest).find(["x", "chrom", "site"])
+    export_columns(Store.open(store), positions, tmp_path / "o.csv")
     assert list(csv.reader((tmp_path / "o.csv").read_text().splitlines())) == [
         ["id", "x", "chrom", "site", "y"],
         ["r1", "0.5", "1", "lung", "1.5"],
@@ -143,8 +138,7 @@ def test_a_task_that_is_said(tmp_path):
         ingest(tmp_path, "a,y\n1,1\n2,u\n", task="regression")
     many = "a,y\n" + "".join(f"1,c{i}\n" for i in range(10_002))
     for said in ({"task": "classification"}, {}):
-        with pytest.raises(InputError, match=r"line 10003: .* at most 10000 classes"):
-            ingest(tmp_path, many, **said)
+        refused(InputError, r"line 10003: .* at most 10000 classes", ingest, tmp_path, many, **said)
     with pytest.raises(InputError, match="two different numbers, found only 3"):
         ingest(tmp_path, "a,y\n1,3\n2,3\n", task="regression")
 
@@ -177,8 +171,7 @@ def test_bad_row_columns(tmp_path, change, match):
     if match is None:
         assert ingest(tmp_path, text, **FULL)[1].n_rows == 4
         return
-    with pytest.raises(InputError, match=match):
-        ingest(tmp_path, text, **FULL)
+    refused(InputError, match, ingest, tmp_path, text, **FULL)
 
 
 FORCED = "a,b,y\n1,0,u\n2,1,v\n1,1,u\n2,0,u\n"
@@ -200,23 +193,21 @@ def test_forced_kinds_from_options_file_and_python(tmp_path, kind):
         assert made.checksums == read_manifest(store).checksums
 
 
-def test_kinds_that_cannot_be(tmp_path):
-    with pytest.raises(
-        InputError, match=r"t\.csv, line 3: column 'a': expected 0 or 1, .*found '2'"
-    ):
-        ingest(tmp_path, FORCED, kinds=ForcedKinds((("a", "boolean"),)))
-    with pytest.raises(InputError, match=r"line 4: column 'a': expected a whole .*found '1\.50'"):
-        ingest(tmp_path, "a,y\n1,\n2,u\n1.50,v\n", kinds=ForcedKinds((("a", "integer"),)))
-    with pytest.raises(InputError, match=r"line 2: column 'a': expected 0 or 1, .*found '7'"):
-        ingest(tmp_path, "a,y\n7,u\n7,v\n", kinds=ForcedKinds((("a", "boolean"),)))
-    with pytest.raises(InputError, match=r"no such column 'z' \(--kind\)"):
-        ingest(tmp_path, FORCED, kinds=ForcedKinds((("z", "boolean"),)))
-    with pytest.raises(UsageError, match="found 'a' twice"):
-        ingest(tmp_path, FORCED, kinds=ForcedKinds((("a", "numeric"), ("a", "integer"))))
-    with pytest.raises(UsageError, match=r"expected one of the kinds numeric, .*found 'constant'"):
-        ForcedKinds((("a", "constant"),))
-    with pytest.raises(InputError, match=r"line 2: column 'a': expected a number"):
-        ingest(tmp_path, "a,y\np,u\np,v\n", kinds=ForcedKinds((("a", "numeric"),)))
+FALSE = "line 3: column 'a': expected 0 or 1, .*found '2'"
+BAD_KINDS = [
+    (FORCED, [("a", "boolean")], InputError, rf"t\.csv, {FALSE}"),
+    ("a,y\n1,\n2,u\n1.50,v\n", [("a", "integer")], InputError, r"line 4: .*a whole .*'1\.50'"),
+    ("a,y\n7,u\n7,v\n", [("a", "boolean")], InputError, "line 2: .* expected 0 or 1, .*found '7'"),
+    (FORCED, [("z", "boolean")], InputError, r"no such column 'z' \(--kind\)"),
+    (FORCED, [("a", "numeric"), ("a", "integer")], UsageError, "found 'a' twice"),
+    (FORCED, [("a", "constant")], UsageError, "of the kinds numeric, .*found 'constant'"),
+    ("a,y\np,u\np,v\n", [("a", "numeric")], InputError, "line 2: column 'a': expected a number"),
+]
+
+
+@pytest.mark.parametrize(("text", "pairs", "error", "match"), BAD_KINDS)
+def test_kinds_that_cannot_be(tmp_path, text, pairs, error, match):
+    refused(error, match, lambda: ingest(tmp_path, text, kinds=ForcedKinds(tuple(pairs))))
 
 
 def test_names_of_equal_hash_are_told_apart(tmp_path):
@@ -237,10 +228,8 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
     kinds = ForcedKinds((), tmp_path / "kinds.csv")
     assert kinds.settle("t", header).tolist() == [BOOLEAN, NUMERIC, INTEGER]
     twice = ForcedKinds((("b", "numeric"),), tmp_path / "kinds.csv")
-    with pytest.raises(UsageError, match="found 'b' twice"):
-        twice.settle("t", header)
-    with pytest.raises(UsageError, match="found 'b' twice"):
-        twice.by_name()
+    refused(UsageError, "found 'b' twice", twice.settle, "t", header)
+    refused(UsageError, "found 'b' twice", twice.by_name)
     (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
     with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
         kinds.settle("t", header)
@@ -273,15 +262,13 @@ def test_categories_that_are_no_utf8_are_found(tmp_path):
 def test_texts_of_frames_that_are_forced_to_be_numbers(tmp_path):
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"x": [1, 2, 3], "a": [None, "p", "q"], "y": ["u", "v", "u"]})
-    with pytest.raises(InputError, match=r"row 2: column 'a': expected a number, .*found 'p'"):
-        srs_ooc.ingest(frame, tmp_path / "t.zarr", kinds={"a": "numeric"}, memory_mb=4000)
-    with pytest.raises(InputError, match=r"row 3: column 'x': expected 0 or 1, .*found '3'"):
-        srs_ooc.ingest(
-            frame.with_columns(x=polars.Series([0, 1, 3])).drop("a"),
-            tmp_path / "t.zarr",
-            kinds={"x": "boolean"},
-            memory_mb=4000,
-        )
+    other = frame.with_columns(x=polars.Series([0, 1, 3])).drop("a")
+    for table, kinds, match in (
+        (frame, {"a": "numeric"}, "row 2: column 'a': expected a number, .*found 'p'"),
+        (other, {"x": "boolean"}, "row 3: column 'x': expected 0 or 1, .*found '3'"),
+    ):
+        with pytest.raises(InputError, match=match):
+            srs_ooc.ingest(table, tmp_path / "t.zarr", kinds=kinds, memory_mb=4000)
 
 
 def test_too_many_strata(tmp_path, monkeypatch):
@@ -335,14 +322,11 @@ PHENO = "id,age,batch,sex,w,who,site\ns4,30,1,f,2,a,lung\ns2,31,1,f,1,a,\ns1,32.
 def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
     (tmp_path / "m.csv").write_text(MATRIX)
     (tmp_path / "p.csv").write_text(PHENO)
-    command = ["ingest", "m.csv", "t.zarr", "--orient", "features", "--samples", "p.csv"]
+    command = ["ingest", tmp_path / "m.csv", tmp_path / "t.zarr", "--orient", "features"]
+    command += ["--samples", tmp_path / "p.csv"]
     command += ["--id", "id", "--target", "age", "--strata", "batch,sex", "--weights", "w"]
     command += ["--groups", "who", "--sample-features", "site,w", "--memory-mb", "4000"]
-    paths = {"m.csv", "t.zarr", "p.csv"}
-    with pytest.raises(SystemExit) as end:
-        main([str(tmp_path / part) if part in paths else part for part in command])
-    out, err = capsys.readouterr()
-    assert not end.value.code, err
+    out = said_here(capsys, *command)
     assert "target: 'age' (regression)" in out
     assert "kinds: 1 numeric, 1 integer, 2 categorical" in out
     assert "strata: 'batch', 'sex'" in out
@@ -351,10 +335,6 @@ def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
     assert Store(store, manifest).strata().tolist() == [0, 1, 1]
     assert Store(store, manifest).groups().tolist() == [0, 1, 1]
     assert Store(store, manifest).weights().tolist() == [1, 1, 2]
-    assert kinds_by_name(store) == {
-        "cg1": "numeric",
-        "snp": "categorical",
-        "site": "categorical",
-        "w": "integer",
-    }
+    kinds = {"cg1": "numeric", "snp": "categorical", "site": "categorical", "w": "integer"}
+    assert kinds_by_name(store) == kinds
     assert Categories(store, manifest).of(stored(store, "snp")) == ["AA", "AG"]

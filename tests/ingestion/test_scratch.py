@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 
 from srs_ooc.ingestion import scratch
 from srs_ooc.ingestion.formats import Texts, hash_text

@@ -1,7 +1,6 @@
 """A table in pieces of columns makes the store of the joined table, whatever happens meanwhile."""
 
 import dataclasses
-import re
 import shutil
 from pathlib import Path
 from shutil import rmtree
@@ -9,10 +8,11 @@ from shutil import rmtree
 import numpy as np
 import pytest
 from access import command
-from command import error_of, peak_kb, srs_ooc
+from command import check_least_cap, least_cap, srs_ooc
+from refusals import refused
+from tables import write_columns as write
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.ingestion import shards
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
@@ -40,13 +40,6 @@ def columns(first, stop, seed=0):
 
 
 ROLES = {"id": [f"r{i}" for i in range(N)], "label": ["case", "control"] * (N // 2)}
-
-
-def write(path, made):
-    quoted = [[f'"{cell}"' if "," in str(cell) else str(cell) for cell in c] for c in made.values()]
-    lines = [",".join(made), *(",".join(row) for row in zip(*quoted, strict=True))]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -198,17 +191,14 @@ def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
         ingest_pieces(tables[0], store, OPTIONS, workers=fail)
     with pytest.raises(StoreError, match="found those of others"):
         ingest_pieces(tables[0], store, dataclasses.replace(OPTIONS, keep_values=False))
-    with pytest.raises(StoreError, match="found those of others"):
-        ingest_pieces(tables[0][:2], store, OPTIONS)
+    refused(StoreError, "found those of others", ingest_pieces, tables[0][:2], store, OPTIONS)
     monkeypatch.setattr(shards, "try_lock", lambda path: None)
-    with pytest.raises(StoreError, match="another process"):
-        ingest_pieces(tables[0], store, OPTIONS)
+    refused(StoreError, "another process", ingest_pieces, tables[0], store, OPTIONS)
     monkeypatch.undo()
     rmtree(tmp_path / "t.zarr.pieces")
     (tmp_path / "t.zarr.pieces").mkdir()
     (tmp_path / "t.zarr.pieces" / "mine").touch()
-    with pytest.raises(StoreError, match="somebody else's"):
-        ingest_pieces(tables[0], store, OPTIONS)
+    refused(StoreError, "somebody else's", ingest_pieces, tables[0], store, OPTIONS)
     assert (tmp_path / "t.zarr.pieces" / "mine").exists()
 
 
@@ -225,23 +215,22 @@ def test_pieces_that_do_not_fit_together_are_refused(tables, tmp_path):
     files, _ = tables
     store = tmp_path / "t.zarr"
 
-    def refused(second, error, match, **change):
+    def unfit(second, error, match, **change):
         options = dataclasses.replace(OPTIONS, **change)
-        with pytest.raises(error, match=match):
-            ingest_pieces([files[0], second], store, options)
+        refused(error, match, ingest_pieces, [files[0], second], store, options)
         rmtree(tmp_path / "t.zarr.pieces", ignore_errors=True)
         assert not store.exists()
 
     rows = write(tmp_path / "rows.csv", ROLES | columns(0, 31, seed=2))
-    refused(rows, InputError, r"'f0' in .*p0.csv and .*rows.csv.*rows of one table.*tail")
+    unfit(rows, InputError, r"'f0' in .*p0.csv and .*rows.csv.*rows of one table.*tail")
     fewer = write(tmp_path / "fewer.csv", {k: v[1:] for k, v in columns(31, 35).items()})
-    refused(fewer, InputError, "expected the 40 rows of .*found 39")
+    unfit(fewer, InputError, "expected the 40 rows of .*found 39")
     ids = {"id": ROLES["id"][::-1]}
-    refused(write(tmp_path / "i.csv", ids | columns(31, 35)), InputError, "the row ids of")
+    unfit(write(tmp_path / "i.csv", ids | columns(31, 35)), InputError, "the row ids of")
     labels = {"label": ROLES["label"][::-1]}
-    refused(write(tmp_path / "l.csv", labels | columns(31, 35)), InputError, "the target of")
-    refused(files[1], UsageError, "expected --target", target=None)
-    refused(files[1], InputError, "no such column 'nothing'", target="nothing")
+    unfit(write(tmp_path / "l.csv", labels | columns(31, 35)), InputError, "the target of")
+    unfit(files[1], UsageError, "expected --target", target=None)
+    unfit(files[1], InputError, "no such column 'nothing'", target="nothing")
 
 
 COMMAND = ("--target", "label", "--row-ids", "id", "--memory-mb", 4000)
@@ -290,9 +279,8 @@ def test_the_cap_that_is_named_first_holds_all_pieces_and_putting_them_together(
         made = {} if piece else {"y": ["u", "v"] * 30}
         made |= {f"p{piece}f{i}": cells[:, i].tolist() for i in range(n)}
         files.append(write(tmp_path / f"p{piece}.csv", made))
-    arguments = ("ingest", *files, tmp_path / "t.zarr", "--target", "y", *options, "--memory-mb")
-    named = r"--memory-mb (\d+)\.$"
-    least = int(re.search(named, error_of(*arguments, 9))[1])
-    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
+    arguments = ("ingest", *files, tmp_path / "t.zarr", "--target", "y", *options)
+    least = least_cap(*arguments)
+    assert least_cap(*arguments, too_small=least - 1) == least
     assert not list((tmp_path / "t.zarr.pieces").glob("*.zarr"))
-    assert peak_kb(*arguments, least) * 1024 <= least * MB
+    assert check_least_cap(*arguments) == least

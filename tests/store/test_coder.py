@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 from hypothesis.extra import numpy as hnp
 
 from srs_ooc.store.manifest import BOOLEAN, CONSTANT, INTEGER, NUMERIC, max_codes
@@ -123,11 +122,9 @@ def test_long_features_of_every_distribution(value_dtype):
 
 def test_the_kinds_of_long_features_are_those_of_short_ones():
     values = np.array([[0, 1, np.nan, 0], [0, 2, 3, 0], [0.5, 1, 1, 1], [4, 4, np.nan, 4]], float)
-    kinds = [
-        code_columns(values, np.empty(values.shape, np.uint8), long_rows=rows).kinds.tolist()
-        for rows in (1, 4, 5)
-    ]
-    assert kinds[0] == kinds[1] == kinds[2] == [BOOLEAN, INTEGER, NUMERIC, CONSTANT]
+    for rows in (1, 4, 5):
+        facts = code_columns(values, np.empty(values.shape, np.uint8), long_rows=rows)
+        assert facts.kinds.tolist() == [BOOLEAN, INTEGER, NUMERIC, CONSTANT]
 
 
 def test_wide_codes_use_quantiles_beyond_their_limit():

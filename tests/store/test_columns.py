@@ -8,9 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
+from refusals import refused
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import StoreError, UsageError
@@ -23,10 +22,13 @@ N_ROWS = 12
 UTF8 = st.characters(codec="utf-8")
 
 
+def made(folder):
+    return Store.open(make_store(folder / "t.zarr", *noise_table(N_ROWS, 6)))
+
+
 @pytest.fixture
 def store(tmp_path):
-    values, labels = noise_table(N_ROWS, 6)
-    return Store.open(make_store(tmp_path / "t.zarr", values, labels))
+    return made(tmp_path)
 
 
 def add(store, kind, name, values, levels=()):
@@ -35,10 +37,13 @@ def add(store, kind, name, values, levels=()):
     return column
 
 
+def add_b(store):
+    return add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    values, labels = noise_table(N_ROWS, 6)
-    return Store.open(make_store(tmp_path_factory.mktemp("shared") / "t.zarr", values, labels))
+    return made(tmp_path_factory.mktemp("shared"))
 
 
 @examples(60)
@@ -62,7 +67,7 @@ def test_a_column_is_read_as_it_was_written(shared, name, levels, data):
 def test_the_store_stays_the_same_and_verify_reads_what_was_added(store):
     before, covariates = store.fingerprint, store.covariates()
     n_bytes = store.verify().nbytes
-    add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+    add_b(store)
     age = add(store, "covariate", "age", np.arange(N_ROWS))
     opened = Store.open(store.path)
     assert opened.fingerprint == before == opened.of_target("b").fingerprint
@@ -93,50 +98,45 @@ def test_a_store_is_seen_with_a_target(store):
     for own in (seen.of_target(None), seen.of_target(store.manifest.target_name), store):
         assert (own.target_identity, own.target_rows()) == ("own", None)
         np.testing.assert_array_equal(own.target(), store.target())
-    with pytest.raises(UsageError, match=r"one of its targets \(target, b, n\), found 'c'"):
-        store.of_target("c")
+    refused(UsageError, r"one of its targets \(target, b, n\), found 'c'", store.of_target, "c")
 
 
 def test_a_target_that_was_replaced_is_refused_and_one_put_back_is_not(store):
-    add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+    add_b(store)
     identity = store.of_target("b").target_identity
     add(store, "target", "b", [1, 0] * 6, ["no", "yes"])
-    with pytest.raises(StoreError, match="it was replaced"):
-        store.seen_as(identity)
-    add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+    refused(StoreError, "it was replaced", store.seen_as, identity)
+    add_b(store)
     assert store.seen_as(identity).target().tolist() == [0, 1] * 6
 
 
 @pytest.mark.parametrize("at", [0, 70, -1])
 def test_damage_is_found(store, at):
-    add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+    add_b(store)
     file = column_file(store.path, "target", "b")
     body = bytearray(file.read_bytes())
     body[at] ^= 1
     for wrong in (bytes(body), file.read_bytes()[:-8], file.read_bytes() + b"\0", b""):
         file.write_bytes(wrong)
         for act in (lambda: store.of_target("b"), store.verify, lambda: [*store.added("target")]):
-            with pytest.raises(StoreError, match="damaged, or of another"):
-                act()
+            refused(StoreError, "damaged, or of another", act)
         assert (store.target_identity, store.of_target(None).target_rows()) == ("own", None)
-        add(store, "target", "b", [0, 1] * 6, ["no", "yes"])  # as the message says, it goes
+        add_b(store)  # as the message says, it goes
 
 
 def test_a_column_of_another_store_or_of_codes_that_are_none_is_refused(store, tmp_path):
     other = Store.open(make_store(tmp_path / "o.zarr", *noise_table(N_ROWS, 5)))
     add(other, "target", "b", [0, 1] * 6, ["no", "yes"])
     shutil.copytree(other.path / "columns", store.path / "columns")
-    with pytest.raises(StoreError, match="of another"):
-        store.of_target("b")
+    refused(StoreError, "of another", store.of_target, "b")
     for codes in ([0, 2] * 6, [0, -1] * 6, [0, 0.5] * 6):
         add(store, "target", "b", codes, ["no", "yes"])
-        with pytest.raises(StoreError, match="damaged"):
-            store.of_target("b")
+        refused(StoreError, "damaged", store.of_target, "b")
 
 
 @pytest.mark.slow
 def test_a_kill_while_a_column_is_written_leaves_the_old_one(store):
-    add(store, "target", "b", [0, 1] * 6, ["no", "yes"])
+    add_b(store)
     identity = store.of_target("b").target_identity
     for where in ("os.fsync", "pathlib.Path.rename"):
         text = (

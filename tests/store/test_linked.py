@@ -3,7 +3,6 @@
 import contextlib
 import math
 import os
-import re
 import shutil
 import zlib
 from dataclasses import replace
@@ -13,14 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, STATUS, write_bed
-from command import error_of, peak_kb
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from command import check_least_cap
+from examples import examples, given, st
+from refusals import refused
+from tables import here, said_here
 
 import srs_ooc
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.cli import main
 from srs_ooc.native import _native
 from srs_ooc.store.bed import OWN
 from srs_ooc.store.manifest import make_group
@@ -29,16 +27,13 @@ from srs_ooc.store.store import Scan, Store
 from srs_ooc.trees.block import Block
 
 
-def linked(folder, *args, **options):
+def packed(folder, *args, name="p.zarr", **options):
     path = write_bed(folder, *args)
-    srs_ooc.ingest(path, folder / "l.zarr", link=True, **options)
-    return path, Store.open(folder / "l.zarr")
+    srs_ooc.ingest(path, folder / name, **options)
+    return path, Store.open(folder / name)
 
 
-def packed(folder, *args, **options):
-    path = write_bed(folder, *args)
-    srs_ooc.ingest(path, folder / "p.zarr", **options)
-    return path, Store.open(folder / "p.zarr")
+linked = partial(packed, name="l.zarr", link=True)
 
 
 def codes_of(store, *, rows=None, mapped=False, tiled=True):
@@ -220,10 +215,8 @@ def test_variants_may_be_left_out_or_be_the_target(tmp_path):
 @pytest.mark.parametrize("links_new", [False, True])
 def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path, how, links_new):
     rng = np.random.default_rng(5)
-    dosages, names = (
-        rng.choice([0.0, 1.0, 2.0, math.nan], (N_ROWS, 40)),
-        [f"v{j}" for j in range(40)],
-    )
+    names = [f"v{j}" for j in range(40)]
+    dosages = rng.choice([0.0, 1.0, 2.0, math.nan], (N_ROWS, 40))
     _, store = packed(tmp_path, dosages, names)
     linked(tmp_path, dosages, names)
     srs_ooc.ingest(tmp_path / "g.bed", tmp_path / "s.zarr", code_dtype="uint8")
@@ -266,8 +259,7 @@ def test_damage_of_its_own_file_is_found_and_named(tmp_path, damage):
 def test_its_own_file_is_watched(tmp_path):
     _, store = packed(tmp_path)
     os.utime(store.path / "genotypes.bed", (1, 1))
-    with pytest.raises(StoreError, match=r"genotypes\.bed.*written to, replaced"):
-        store.check_unchanged()
+    refused(StoreError, r"genotypes\.bed.*written to, replaced", store.check_unchanged)
     srs_ooc.ingest(tmp_path / "g.bed", store.path, overwrite=True)
     assert Store.open(store.path).fingerprint == store.fingerprint
 
@@ -296,18 +288,14 @@ def test_a_run_on_it_finds_what_a_run_on_the_store_finds(tmp_path):
 
 
 def test_the_report_of_ingest_and_verify_say_where_the_genotypes_are(tmp_path, capsys):
-    path = write_bed(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["ingest", str(path), str(tmp_path / "l.zarr"), "--link"])
-    assert ended.value.code == 0
-    assert "linked: g.bed holds the genotypes (240 bytes) and must stay" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["ingest", str(path), str(tmp_path / "n.zarr"), "--link", "--dry-run"])
-    assert "store: at most 6.3 kB" in capsys.readouterr().out
-    assert sum(f.stat().st_size for f in (tmp_path / "l.zarr").rglob("codes/*")) == 0
-    with pytest.raises(SystemExit):
-        main(["inspect", str(tmp_path / "l.zarr")])
-    assert "codes        2 bits each, in a .bed file, 240 bytes\n" in capsys.readouterr().out
+    path, store = write_bed(tmp_path), tmp_path / "l.zarr"
+    said = said_here(capsys, "ingest", path, store, "--link")
+    assert "linked: g.bed holds the genotypes (240 bytes) and must stay" in said
+    said = said_here(capsys, "ingest", path, tmp_path / "n.zarr", "--link", "--dry-run")
+    assert "store: at most 6.3 kB" in said
+    assert sum(f.stat().st_size for f in store.rglob("codes/*")) == 0
+    said = said_here(capsys, "inspect", store)
+    assert "codes        2 bits each, in a .bed file, 240 bytes\n" in said
     group = open_zarr(tmp_path / "l.zarr")
     assert "codes" not in group
     assert group["feature"].shape == (N_VARIANTS,)
@@ -319,18 +307,14 @@ def test_a_file_that_was_changed_is_refused_and_linked_again_the_store_is_the_sa
     with store.columns(mapped=False):
         path.write_bytes(data)
         os.utime(path, (1, 1))
-        with pytest.raises(StoreError, match=r"g\.bed.*written to, replaced"):
-            store.check_unchanged()
-    with pytest.raises(StoreError, match=r"found that it was changed.*--link --overwrite"):
-        Store.open(store.path)
+        refused(StoreError, r"g\.bed.*written to, replaced", store.check_unchanged)
+    refused(StoreError, r"found that it was changed.*--link --overwrite", Store.open, store.path)
     srs_ooc.ingest(path, store.path, link=True, overwrite=True)
     assert Store.open(store.path).fingerprint == store.fingerprint
     path.write_bytes(data + b"more")
-    with pytest.raises(StoreError, match="found another size"):
-        Store.open(store.path)
+    refused(StoreError, "found another size", Store.open, store.path)
     path.unlink()
-    with pytest.raises(StoreError, match=r"expected the \.bed file .*, found none"):
-        Store.open(store.path)
+    refused(StoreError, r"expected the \.bed file .*, found none", Store.open, store.path)
 
 
 def test_other_genotypes_under_the_old_times_are_found_by_verify_and_values(tmp_path):
@@ -341,8 +325,7 @@ def test_other_genotypes_under_the_old_times_are_found_by_verify_and_values(tmp_
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     changed = Store.open(store.path)
     for look in (changed.verify, lambda: changed.values().read_chunk(0)):
-        with pytest.raises(StoreError, match="found other genotypes, in variants 1 to"):
-            look()
+        refused(StoreError, "found other genotypes, in variants 1 to", look)
 
 
 def test_store_and_file_may_move_together(tmp_path):
@@ -361,8 +344,7 @@ def test_a_changed_small_array_is_named(tmp_path, name):
     data = bytearray(file.read_bytes())
     data[0] ^= 1
     file.write_bytes(data)
-    with pytest.raises(StoreError, match=f"{name}/c/0: expected CRC-32"):
-        store.columns(mapped=False)
+    refused(StoreError, f"{name}/c/0: expected CRC-32", store.columns, mapped=False)
 
 
 @examples(30)
@@ -390,8 +372,7 @@ def test_sealed_garbage_is_a_store_error_or_can_be_read(tmp_path_factory, name, 
 def test_a_damaged_link_is_named(tmp_path, text):
     _, store = linked(tmp_path)
     (store.path / "link.json").write_text(text)
-    with pytest.raises(StoreError, match=r"link\.json: expected where the \.bed file is"):
-        Store.open(store.path)
+    refused(StoreError, r"link\.json: expected where the \.bed file is", Store.open, store.path)
 
 
 @pytest.mark.parametrize(
@@ -410,22 +391,18 @@ def test_what_would_change_the_columns_is_refused(tmp_path, options):
 def test_other_tables_cannot_be_linked_nor_pieces_nor_at_a_url(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,b,y\n1,2,0\n2,1,1\n" * 5)
-    with pytest.raises(UsageError, match=r"expected a \.bed file of PLINK 1, found"):
-        srs_ooc.ingest(table, tmp_path / "l.zarr", link=True)
-    with pytest.raises(UsageError, match="expected one table, found pieces"):
-        srs_ooc.ingest([table, table], tmp_path / "l.zarr", link=True)
-    with pytest.raises(UsageError, match="expected a store on this disk"):
-        srs_ooc.ingest(write_bed(tmp_path), "memory://bucket/l.zarr", link=True)
+    for source, store, message in (
+        (table, tmp_path / "l.zarr", r"expected a \.bed file of PLINK 1, found"),
+        ([table, table], tmp_path / "l.zarr", "expected one table, found pieces"),
+        (write_bed(tmp_path), "memory://bucket/l.zarr", "expected a store on this disk"),
+    ):
+        refused(UsageError, message, srs_ooc.ingest, source, store, link=True)
 
 
 def test_some_of_its_features_are_exported_as_a_store_of_its_own(tmp_path):
     _, store = linked(tmp_path)
     srs_ooc.run(store.path, out=tmp_path / "l.run", iterations=3)
-    with pytest.raises(SystemExit) as ended:
-        main(
-            ["export", str(tmp_path / "l.run"), str(tmp_path / "e.zarr"), "--top", str(N_VARIANTS)]
-        )
-    assert ended.value.code == 0
+    here("export", tmp_path / "l.run", tmp_path / "e.zarr", "--top", N_VARIANTS)
     made = Store.open(tmp_path / "e.zarr")
     assert made.manifest.n_linked_rows == 0
     assert made.verify().files["codes"] == 1
@@ -441,9 +418,7 @@ def test_ingest_and_run_stay_under_the_smallest_caps_that_they_name(tmp_path):
     dosages = rng.integers(0, 3, (4000, 300)).astype(float)
     fam = [f"F I{i} 0 0 1 {(1, 2, -9)[i % 3]}" for i in range(4000)]
     path = write_bed(tmp_path, dosages, [f"rs{j}" for j in range(300)], fam)
-    linked = ("ingest", path, tmp_path / "l.zarr", "--link", "--memory-mb")
-    own = ("ingest", path, tmp_path / "p.zarr", "--memory-mb")
-    run = ("run", tmp_path / "l.zarr", "--iterations", 30, "--pairs", "none", "--memory-mb")
-    for command in (linked, own, run):
-        least = int(re.findall(r"--memory-mb (\d+)", error_of(*command, 5))[-1])
-        assert peak_kb(*command, least) * 1024 < least * 10**6
+    check_least_cap("ingest", path, tmp_path / "l.zarr", "--link", too_small=5)
+    check_least_cap("ingest", path, tmp_path / "p.zarr", too_small=5)
+    run = ("run", tmp_path / "l.zarr", "--iterations", 30, "--pairs", "none")
+    check_least_cap(*run, too_small=5)

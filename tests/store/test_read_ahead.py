@@ -41,9 +41,8 @@ def test_neighbours_share_a_request(store):
 
 def test_columns_less_than_a_page_apart_share_a_request(tmp_path):
     values, labels = noise_table(50, 500)
-    with Store.open(make_store(tmp_path / "t.zarr", values, labels)).columns(
-        mapped=False
-    ) as columns:
+    made = Store.open(make_store(tmp_path / "t.zarr", values, labels))
+    with made.columns(mapped=False) as columns:
         assert columns.advise(features(0, 50, 100)) == 1
         assert columns.advise(features(0, 200, 400)) == 3
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from stores import make_store
 
 from srs_ooc import ingest
@@ -19,17 +17,9 @@ from srs_ooc.trees.block import Block
 def block_with(store, features):
     """The codes and the values of features of a store."""
     manifest = read_manifest(store)
-    block = Block(
-        len(features),
-        manifest.n_rows,
-        manifest.code_nbytes,
-        tiled=False,
-        n_values=n_values_of(manifest),
-    )
-    with (
-        Store.open(store).columns(mapped=False) as columns,
-        Store.open(store).value_tables() as tables,
-    ):
+    shape = len(features), manifest.n_rows, manifest.code_nbytes
+    block, opened = Block(*shape, tiled=False, n_values=n_values_of(manifest)), Store.open(store)
+    with opened.columns(mapped=False) as columns, opened.value_tables() as tables:
         columns.gather(features, block)
         tables.gather(features, block)
     return block

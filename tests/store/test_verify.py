@@ -1,17 +1,16 @@
 """verify reads every byte that a command or a Zarr client could use; sealed nonsense is found."""
 
-import itertools
 import json
 import re
 import shutil
 import zlib
+from contextlib import contextmanager, suppress
 
 import numpy as np
+import pandas
 import pytest
-from command import error_of, json_of, peak_kb, srs_ooc
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from command import check_least_cap, error_of, json_of, srs_ooc
+from examples import examples, given, st
 from stores import make_store
 
 from srs_ooc import ingest
@@ -72,6 +71,17 @@ def many_chunks(tmp_path, monkeypatch, *, keep_values=True, n_features=4):
     return out
 
 
+@contextmanager
+def mended(*files):
+    """Put the bytes of files back whatever was written to them meanwhile."""
+    kept = [file.read_bytes() for file in files]
+    try:
+        yield kept[0]
+    finally:
+        for file, data in zip(files, kept, strict=True):
+            file.write_bytes(data)
+
+
 def exchange(one, other):
     kept = one.read_bytes()
     one.write_bytes(other.read_bytes())
@@ -107,15 +117,15 @@ def test_every_byte_of_every_file_is_covered(store, monkeypatch):
         data = file.read_bytes()
         meaning = json.loads(data) if file.name == "zarr.json" else None
         step = 1 if meaning is None else 29 if len(data) < 2000 else 229
-        for at, bit in itertools.product(range(0, len(data), step), (5,)):
-            changed = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+        for at in range(0, len(data), step):
+            changed = data[:at] + bytes([data[at] ^ 1 << 5]) + data[at + 1 :]
             file.write_bytes(changed)
             try:
                 Store.open(store).verify()
             except StoreError:
                 continue
-            assert meaning is not None, (file, at, bit)
-            assert json.loads(changed) == meaning, (file, at, bit)
+            assert meaning is not None, (file, at)
+            assert json.loads(changed) == meaning, (file, at)
         file.write_bytes(data)
     monkeypatch.undo()
     Store.open(store).verify()
@@ -143,10 +153,9 @@ def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values)
 @pytest.mark.slow
 def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
     file = store / "values" / "zarr.json"
-    kept = file.read_text()
-    file.write_text(kept.replace('"bitshuffle"', '"shuffle"'))
-    assert f"{file}: expected the metadata that follows" in error_of("verify", store)
-    file.write_text(kept)
+    with mended(file) as kept:
+        file.write_bytes(kept.replace(b'"bitshuffle"', b'"shuffle"'))
+        assert f"{file}: expected the metadata that follows" in error_of("verify", store)
     other = store / "other"
     shutil.copytree(store / "exact", other)
     assert f"{other}: expected the arrays of a store" in error_of("verify", store)
@@ -154,14 +163,11 @@ def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
 
 
 def test_a_chunk_that_unpacks_to_more_than_its_place_holds_is_refused_unread(store):
-    from srs_ooc.store.values import encode
-
     file = store / "values" / "c" / "0" / "0"
-    kept = file.read_bytes()
-    file.write_bytes(b"".join(encode(np.zeros(1 << 22))))
-    with pytest.raises(StoreError, match=r"values/c/0/0: .* found"):
-        Store.open(store).verify()
-    file.write_bytes(kept)
+    with mended(file):
+        file.write_bytes(b"".join(encode(np.zeros(1 << 22))))
+        with pytest.raises(StoreError, match=r"values/c/0/0: .* found"):
+            Store.open(store).verify()
 
 
 JSON = st.recursive(
@@ -204,17 +210,11 @@ def test_a_sealed_manifest_that_cannot_be_is_an_error(store, censored, which, da
         near += [st.builds(lambda new: value | {key: new}, JSON)]
         near += [st.just({k: v for k, v in value.items() if k != key})]
     changed = record | {name: data.draw(st.one_of(near))}
-    kept = (store / "zarr.json").read_bytes()
-    try:
+    with mended(store / "zarr.json"), suppress(StoreError):
         seal(store, changed)
         manifest = use(store)
-    except StoreError:
-        return
-    else:
         assert changed == record or name in TOLD_BY_THE_MANIFEST_ALONE, (name, changed[name])
         assert json.loads(json.dumps(manifest.to_json())) == changed
-    finally:
-        (store / "zarr.json").write_bytes(kept)
 
 
 @pytest.mark.slow
@@ -302,32 +302,22 @@ def sealed(store, name, garbage):
 )
 def test_sealed_items_that_cannot_be_are_named(store, censored, tmp_path, name, at, item, found):
     store = censored if name in CENSORED else store
-    file, document = store / name / "c" / "0", (store / "zarr.json").read_bytes()
-    kept = file.read_bytes()
     flags = ("exact", "events")
-    items = np.frombuffer(kept, "|u1" if name in flags else SMALL_ARRAYS[name]).copy()
-    items[at] = item
-    try:
+    with mended(store / name / "c" / "0", store / "zarr.json") as kept:
+        items = np.frombuffer(kept, "|u1" if name in flags else SMALL_ARRAYS[name]).copy()
+        items[at] = item
         sealed(store, name, items.tobytes())
         with pytest.raises(StoreError, match=rf"{name}/c/0: .*{found}|values/c/0/0: .*{found}"):
             Store.open(store).verify()
         with pytest.raises(StoreError):
             read_all(store, tmp_path / "out.csv")
-    finally:
-        file.write_bytes(kept)
-        (store / "zarr.json").write_bytes(document)
 
 
 def test_a_signalling_nan_of_a_sealed_covariate_is_no_warning(censored, tmp_path):
-    file, document = censored / "covariates" / "c" / "0", (censored / "zarr.json").read_bytes()
-    kept = file.read_bytes()
     signalling = (0x7FF1 << 48).to_bytes(8, "little")
-    try:
+    with mended(censored / "covariates" / "c" / "0", censored / "zarr.json") as kept:
         sealed(censored, "covariates", signalling + kept[8:])
         read_all(censored, tmp_path / "out.csv")
-    finally:
-        file.write_bytes(kept)
-        (censored / "zarr.json").write_bytes(document)
 
 
 @pytest.mark.few(4)
@@ -338,19 +328,11 @@ def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(
     store, censored, name, data
 ):
     store = censored if name in CENSORED else store
-    file = store / name / "c" / "0"
-    kept, manifest = file.read_bytes(), (store / "zarr.json").read_bytes()
-    garbage = data.draw(st.binary(min_size=len(kept), max_size=len(kept)))
-    start = data.draw(st.integers(0, len(kept)))
-    garbage = kept[:start] + garbage[start:]
-    try:
-        sealed(store, name, garbage)
+    with mended(store / name / "c" / "0", store / "zarr.json") as kept, suppress(StoreError):
+        garbage = data.draw(st.binary(min_size=len(kept), max_size=len(kept)))
+        start = data.draw(st.integers(0, len(kept)))
+        sealed(store, name, kept[:start] + garbage[start:])
         read_all(store, store.parent / "out.csv")
-    except StoreError:
-        return
-    finally:
-        file.write_bytes(kept)
-        (store / "zarr.json").write_bytes(manifest)
 
 
 def sealed_values(store, name, column):
@@ -403,17 +385,12 @@ def places(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1], ids=["store", "run"])
 def test_verify_works_at_the_smallest_cap_it_names_and_at_none_smaller(places, which):
-    refused = error_of("verify", places[which], "--memory-mb", 9)
-    cap = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
-    assert peak_kb("verify", places[which], "--memory-mb", cap) * 1024 / 1e6 < cap
+    check_least_cap("verify", places[which])
 
 
 @pytest.mark.slow
 def test_texts_of_categories_do_not_take_the_cap(tmp_path):
     frame = {f"c{i}": [f"text {i} {j % 3}" for j in range(9)] for i in range(3_000)}
-    pandas = pytest.importorskip("pandas")
     store = tmp_path / "t.zarr"
     ingest(pandas.DataFrame(frame), store, target=[0, 1, 2] * 3, memory_mb=700)
-    refused = error_of("verify", store, "--memory-mb", 9)
-    cap = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
-    assert peak_kb("verify", store, "--memory-mb", cap) * 1024 / 1e6 < cap
+    check_least_cap("verify", store)

@@ -11,8 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import given, st
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -116,9 +115,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_store_equals_the_ingested_text(tmp_path: Path, ending: str) -> None:
     write_table(PROBLEM_STORE, tmp_path / "direct.zarr")
     write_table(PROBLEM_STORE, tmp_path / f"table{ending}")
-    ingest_table(
-        tmp_path / f"table{ending}", tmp_path / "ingested.zarr", IngestOptions(target="target")
-    )
+    options = IngestOptions(target="target")
+    ingest_table(tmp_path / f"table{ending}", tmp_path / "ingested.zarr", options)
     direct, ingested = files(tmp_path / "direct.zarr"), files(tmp_path / "ingested.zarr")
     assert sorted(direct) == sorted(ingested)
     assert [name for name in direct if direct[name] != ingested[name]] == []
@@ -203,9 +201,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["t.csv", "t.zarr"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
-def test_no_table_without_its_truth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, name: str
-) -> None:
+def test_no_table_without_its_truth(tmp_path, monkeypatch, error, name) -> None:
     def failing(problem: Madelon) -> None:
         raise error
 

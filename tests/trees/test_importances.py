@@ -1,16 +1,17 @@
 """Trees against what is known: Eq. (2) by enumeration, scikit-learn, sizes at the limits."""
 
 import itertools
+from collections import Counter
 from itertools import combinations, product
 from math import comb
 
 import numpy as np
 import pytest
 from forest_reference import map_categories
-from problems import block_of
+from problems import block_of, grown
 
 from srs_ooc.base.seeds import key_of
-from srs_ooc.trees.kernel import grow_tree, instruction_sets
+from srs_ooc.trees.kernel import instruction_sets
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
 UNIT = float(1 << IMPORTANCE_BITS)
@@ -64,11 +65,9 @@ def test_totally_randomized_trees_converge_to_equation_2(tiled):
     codes, labels = distribution()
     expected = [equation_2(codes, labels, feature) for feature in range(len(codes))]
     rows = TrainingRows.of(Response.classes(labels, 2), "entropy")
-    block, features = block_of(codes, tiled=tiled), np.arange(4, dtype=np.uint32)
-    importance = []
-    for t in range(6000):
-        limits = TreeLimits(1, impurity="entropy")
-        importance.append(grow_tree(block, features, rows, key_of(2, t), limits).importance / UNIT)
+    block, limits = block_of(codes, tiled=tiled), TreeLimits(1, impurity="entropy")
+    trees = (grown(block, rows, limits, key_of(2, t)) for t in range(6000))
+    importance = [tree.importance / UNIT for tree in trees]
     spread = np.std(importance, axis=0) / np.sqrt(len(importance))
     assert (np.abs(np.mean(importance, axis=0) - expected) <= 4 * spread + 1e-7).all()
     assert expected[3] == pytest.approx(0)
@@ -85,18 +84,18 @@ def test_regression_agrees_with_scikit_learn(splitter):
     codes[15:] = codes[15:] > 100
     target = codes[0] / 50 + 2.0 * codes[16] + 0.5 * rng.standard_normal(n)
     rows = TrainingRows.of(Response.targets(target), "variance")
-    block, features = block_of(codes, tiled=True), np.arange(q, dtype=np.uint32)
+    block = block_of(codes, tiled=True)
+    limits = TreeLimits(q, impurity="variance", splitter=splitter, min_samples_leaf=3)
     ours, theirs, nodes = np.zeros(q), np.zeros(q), np.zeros((2, n_trees))
     for t in range(n_trees):
-        limits = TreeLimits(q, impurity="variance", splitter=splitter, min_samples_leaf=3)
-        grown = grow_tree(block, features, rows, key_of(7, t), limits)
-        ours += grown.importance / UNIT / n_trees
+        found = grown(block, rows, limits, key_of(7, t))
+        ours += found.importance / UNIT / n_trees
         kind = tree.ExtraTreeRegressor if splitter == "random" else tree.DecisionTreeRegressor
         peer = kind(max_features=None, random_state=t, min_samples_leaf=3)
         peer.fit(codes.T.astype(np.float32), target)
         share = peer.tree_.compute_feature_importances(normalize=False) / target.var()
         theirs += share / n_trees
-        nodes[:, t] = grown.n_nodes, peer.tree_.node_count
+        nodes[:, t] = found.n_nodes, peer.tree_.node_count
     np.testing.assert_allclose(ours, theirs, atol=0.02)
     assert nodes[0].mean() == pytest.approx(nodes[1].mean(), rel=0.02)
 
@@ -107,13 +106,11 @@ def test_best_splits_agree_with_scikit_learn_at_the_root():
     for n_classes in (2, 5):
         codes = rng.integers(0, 250, (70, 400)).astype(np.uint8)
         labels = (codes[3] // 60 + rng.integers(0, 2, 400)) % n_classes
-        rows = TrainingRows.of(Response.classes(labels, n_classes), "gini")
-        features = np.arange(70, dtype=np.uint32)
         limits = TreeLimits(70, max_depth=1, splitter="best")
-        grown = grow_tree(block_of(codes, tiled=True), features, rows, 1, limits)
+        found = grown(codes, Response.classes(labels, n_classes), limits)
         peer = tree.DecisionTreeClassifier(max_depth=1).fit(codes.T.astype(np.float32), labels)
         expected = peer.tree_.compute_feature_importances(normalize=False)
-        np.testing.assert_allclose(grown.importance / UNIT, expected, atol=1e-9)
+        np.testing.assert_allclose(found.importance / UNIT, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("impurity", ["gini", "variance"])
@@ -130,17 +127,9 @@ def test_weights_are_repetitions(impurity):
     else:
         weighted = Response.targets(target.astype(float), times.astype(float))
         repeated = Response.targets(target[many].astype(float))
-    features, limits = np.arange(40, dtype=np.uint32), TreeLimits(40, impurity=impurity)
-    trees = [
-        grow_tree(
-            block_of(np.ascontiguousarray(table), tiled=True),
-            features,
-            TrainingRows.of(response, impurity),
-            3,
-            limits,
-        )
-        for table, response in ((codes, weighted), (codes[:, many], repeated))
-    ]
+    limits = TreeLimits(40, impurity=impurity)
+    both = (codes, weighted), (np.ascontiguousarray(codes[:, many]), repeated)
+    trees = [grown(*one, limits, 3) for one in both]
     np.testing.assert_allclose(trees[0].importance, trees[1].importance, atol=2**10)
     assert trees[0].n_nodes == trees[1].n_nodes
 
@@ -149,24 +138,19 @@ def test_importances_of_a_full_regression_tree_add_up_to_one():
     rng = np.random.default_rng(2)
     codes = np.argsort(rng.standard_normal((30, 150)), axis=1).argsort(axis=1).astype(np.uint8)
     rows = TrainingRows.of(Response.targets(rng.standard_normal(150) + 1e6), "variance")
-    features = np.arange(30, dtype=np.uint32)
     for splitter in ("random", "best"):
-        limits = TreeLimits(30, impurity="variance", splitter=splitter)
-        grown = grow_tree(block_of(codes, tiled=True), features, rows, 1, limits)
-        assert grown.importance.sum() / UNIT == pytest.approx(1, abs=1e-7)
+        found = grown(codes, rows, TreeLimits(30, impurity="variance", splitter=splitter))
+        assert found.importance.sum() / UNIT == pytest.approx(1, abs=1e-7)
 
 
 def test_splits_below_the_least_importance_are_not_made():
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 200, (20, 300)).astype(np.uint8)
-    rows = TrainingRows.of(Response.classes((codes[0] > 100) ^ (rng.random(300) < 0.2), 2), "gini")
-    features = np.arange(20, dtype=np.uint32)
+    response = Response.classes((codes[0] > 100) ^ (rng.random(300) < 0.2), 2)
     least = int(0.01 * UNIT)
-    grown = grow_tree(
-        block_of(codes, tiled=True), features, rows, 1, TreeLimits(20, min_decrease=least)
-    )
-    assert 1 < grown.n_leaves < 20
-    assert grown.importance[grown.importance > 0].min() >= least
+    found = grown(codes, response, TreeLimits(20, min_decrease=least))
+    assert 1 < found.n_leaves < 20
+    assert found.importance[found.importance > 0].min() >= least
 
 
 @pytest.mark.few(1)
@@ -182,13 +166,11 @@ def test_sizes_at_the_limits_grow_alike_on_every_instruction_set(impurity):
         response = Response.classes(noisy.astype(int), 2)
         if impurity == "variance":
             response = Response.targets(noisy + 0.1 * rng.random(n))
-        rows = TrainingRows.of(response, impurity)
-        features, block = np.arange(q, dtype=np.uint32), block_of(codes, tiled=True)
-        limits = TreeLimits(q, max_depth=3, impurity=impurity)
-        grown = [grow_tree(block, features, rows, 1, limits, isa) for isa in instruction_sets()]
-        for other in grown[1:]:
-            np.testing.assert_array_equal(other.importance, grown[0].importance)
-        assert grown[0].importance[0] > 0 or q > n
+        block, limits = block_of(codes, tiled=True), TreeLimits(q, max_depth=3, impurity=impurity)
+        first, *others = (grown(block, response, limits, isa=isa) for isa in instruction_sets())
+        for other in others:
+            np.testing.assert_array_equal(other.importance, first.importance)
+        assert first.importance[0] > 0 or q > n
 
 
 # Missing values and categories draw no importance by themselves, and are found if they matter.
@@ -197,13 +179,10 @@ MISSING = 255
 
 
 def mean_importance(codes, response, limits, n_trees, *, categorical=None, seed=0):
-    rows = TrainingRows.of(response, limits.impurity)
-    block, features = block_of(codes, tiled=True), np.arange(len(codes), dtype=np.uint32)
-    total = np.zeros(len(codes))
-    for t in range(n_trees):
-        key = key_of(seed, t)
-        grown = grow_tree(block, features, rows, key, limits, categorical=categorical)
-        total += grown.importance
+    rows, block = TrainingRows.of(response, limits.impurity), block_of(codes, tiled=True)
+    trees = (grown(block, rows, limits, key_of(seed, t), categorical=categorical)
+             for t in range(n_trees))  # fmt: skip
+    total = sum(tree.importance for tree in trees)
     return total / n_trees / (1 << IMPORTANCE_BITS)
 
 
@@ -247,11 +226,8 @@ def test_every_place_of_a_threshold_is_equally_likely_with_missing_values():
     codes = np.repeat([0, 1, 2, 3, MISSING], 4).astype(np.uint8)[None]
     response = Response.classes(np.arange(20) % 2, 2)
     rows, block = TrainingRows.of(response, "gini"), block_of(codes, tiled=False)
-    limits, features = TreeLimits(1, max_depth=1), np.zeros(1, dtype=np.uint32)
-    grouped = {}
-    for t in range(4000):
-        record = grow_tree(block, features, rows, key_of(9, t), limits, record=True).record
-        grouped[record] = grouped.get(record, 0) + 1
+    trees = (grown(block, rows, TreeLimits(1, 1), key_of(9, t), record=True) for t in range(4000))
+    grouped = Counter(tree.record for tree in trees)
     assert len(grouped) == 8  # four cuts with missing values above, four below
     assert min(grouped.values()) > 400
 
@@ -262,30 +238,28 @@ def test_every_place_of_a_threshold_is_equally_likely_with_missing_values():
 def test_every_binary_partition_of_few_categories_occurs(codes, missing):
     """And those of equal size about equally often, so that names do not matter."""
     codes = np.array([missing if code is None else code for code in codes])
-    rng, counts, n_keys = np.random.default_rng(0), {}, 20_000
+    rng, counts, n_keys = np.random.default_rng(0), Counter(), 20_000
     for hash_, draw in zip(rng.integers(0, 2**32, n_keys), rng.random(n_keys), strict=True):
         seen = map_categories(codes, int(hash_), missing)
         threshold = seen.min() + int(draw * (seen.max() - seen.min()))
         left = tuple(np.flatnonzero(seen <= threshold))
         right = tuple(np.flatnonzero(seen > threshold))
-        side = min(left, right, key=lambda part: (len(part), part))
-        counts[side] = counts.get(side, 0) + 1
+        counts[min(left, right, key=lambda part: (len(part), part))] += 1
     n = len(codes)
     for size in range(1, n // 2 + 1):
         sides = [
             side for side in itertools.combinations(range(n), size)
             if 2 * size < n or 0 in side
         ]  # fmt: skip
-        found = np.array([counts.get(side, 0) for side in sides])
+        found = np.array([counts[side] for side in sides])
         assert (np.abs(found / found.mean() - 1) < 0.15).all(), (size, found)
 
 
 def test_the_bijection_of_categories_is_one():
     for missing in (255, 65_535):
         for hash_ in (0, 1, 0xDEADBEEF):
-            assert len(np.unique(map_categories(np.arange(missing + 1), hash_, missing))) == (
-                missing + 1
-            )
+            seen = map_categories(np.arange(missing + 1), hash_, missing)
+            assert len(np.unique(seen)) == missing + 1
 
 
 def test_renaming_categories_does_not_change_importances():

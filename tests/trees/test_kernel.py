@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import tree_reference as reference
-from examples import examples
+from examples import examples, given, st
 from forest_reference import Split, decode_tree
 from forest_reference import add_shares as reference_shares
-from hypothesis import given
-from hypothesis import strategies as st
-from problems import block_of, tree_problems
+from problems import block_of, grown, tree_problems
 from scipy.stats import spearmanr
 from tree_reference import grow_on
 from tree_reference import grow_tree as reference_tree
@@ -50,12 +48,9 @@ def problems(draw):
     return codes, labels, n_classes, features, limits, draw(st.integers(0, 2**64 - 1))
 
 
-def native_tree(
-    codes, labels, n_classes, features, key, limits, *, tiled=True, isa="", record=False
-):
-    rows = TrainingRows.of(Response.classes(labels, n_classes), limits.impurity)
-    block = block_of(codes, tiled=tiled)
-    return grow_tree(block, features, rows, key, limits, isa, record=record)
+def native_tree(codes, labels, n_classes, features, key, limits, **how):
+    response = Response.classes(labels, n_classes)
+    return grown(codes, response, limits, key, features=features, **how)
 
 
 def assert_same(a, b):
@@ -71,19 +66,17 @@ def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
     expected = reference_tree(codes, labels, n_classes, features, key, limits, table)
     for isa in instruction_sets():
         for tiled in (True, False):
-            grown = native_tree(
-                codes, labels, n_classes, features, key, limits, tiled=tiled, isa=isa, record=True
-            )
-            assert_same(grown, expected)
-            assert grown.record == expected.record
+            how = {"tiled": tiled, "isa": isa, "record": True}
+            found = native_tree(codes, labels, n_classes, features, key, limits, **how)
+            assert_same(found, expected)
+            assert found.record == expected.record
 
 
 def test_a_tree_is_recorded_only_when_asked_and_growing_it_is_the_same():
     rng = np.random.default_rng(8)
     codes = rng.integers(0, 200, (70, 300)).astype(np.uint8)
-    arguments = codes, rng.integers(0, 3, 300), 3, np.arange(70, dtype=np.uint32), 5
-    plain = native_tree(*arguments, TreeLimits(70))
-    recorded = native_tree(*arguments, TreeLimits(70), record=True)
+    arguments = codes, Response.classes(rng.integers(0, 3, 300), 3), TreeLimits(70), 5
+    plain, recorded = grown(*arguments), grown(*arguments, record=True)
     assert plain.record is None
     assert len(recorded.record) > 2 * recorded.n_nodes
     assert_same(plain, recorded)
@@ -104,9 +97,15 @@ def test_the_most_leaves_a_tree_can_have(limits, most):
     assert limits.most_leaves(100) == most
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 250, (40, 100)).astype(np.uint8)
-    labels = rng.integers(0, 9, 100)
-    grown = native_tree(codes, labels, 9, np.arange(40, dtype=np.uint32), 3, limits, record=True)
-    assert grown.n_leaves <= most
+    response = Response.classes(rng.integers(0, 9, 100), 9)
+    assert grown(codes, response, limits, 3, record=True).n_leaves <= most
+
+
+def agree_on_every_instruction_set(codes, labels, n_classes):
+    features, limits = np.arange(len(codes), dtype=np.uint32), TreeLimits(len(codes), max_depth=2)
+    expected = reference_tree(codes, labels, n_classes, features, 9, limits)
+    for isa in instruction_sets():
+        assert_same(native_tree(codes, labels, n_classes, features, 9, limits, isa=isa), expected)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -115,11 +114,7 @@ def test_instruction_sets_agree_above_the_32_bit_counts(n_classes):
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 254, (70, 40_000)).astype(np.uint8)
     labels = (codes[5] > 99) + rng.integers(0, n_classes - 1, 40_000)
-    features = np.arange(70, dtype=np.uint32)
-    limits = TreeLimits(70, max_depth=2)
-    expected = reference_tree(codes, labels, n_classes, features, 9, limits)
-    for isa in instruction_sets():
-        assert_same(native_tree(codes, labels, n_classes, features, 9, limits, isa=isa), expected)
+    agree_on_every_instruction_set(codes, labels, n_classes)
 
 
 @pytest.mark.slow
@@ -128,11 +123,7 @@ def test_blocks_that_no_cache_holds_are_the_same(n_rows, n_columns):
     """Lines are asked for ahead, of the next tile or of the next rows; the last ones have none."""
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 254, (n_columns, n_rows)).astype(np.uint8)
-    labels = (codes[5] > 99) ^ (rng.random(n_rows) < 0.2)
-    features, limits = np.arange(n_columns, dtype=np.uint32), TreeLimits(n_columns, max_depth=2)
-    expected = reference_tree(codes, labels, 2, features, 9, limits)
-    for isa in instruction_sets():
-        assert_same(native_tree(codes, labels, 2, features, 9, limits, isa=isa), expected)
+    agree_on_every_instruction_set(codes, (codes[5] > 99) ^ (rng.random(n_rows) < 0.2), 2)
 
 
 @examples(25)
@@ -155,24 +146,18 @@ def test_on_noise_importance_does_not_depend_on_the_place_in_the_block(max_featu
     ranks = np.argsort(rng.standard_normal((q, n)), axis=1).astype(np.uint8)
     labels = rng.integers(0, 2, n)
     rows = TrainingRows.of(Response.classes(labels, 2), "gini")
-    block = block_of(ranks, tiled=True)
-    importance = np.zeros(q)
-    for t in range(n_trees):
-        # Fresh feature numbers, so that only the place in the block is the same in all trees.
-        features = rng.choice(10**6, q, replace=False).astype(np.uint32)
-        grown = grow_tree(block, features, rows, key_of(1, t), TreeLimits(max_features))
-        importance += grown.importance / UNIT
+    tenths = []
     # The labels favour some columns by luck; which tenth they lie in is luck too, once: compare
     # with the same trees on the block in reverse order, which would mirror any effect of place.
-    reverse = block_of(ranks[::-1], tiled=True)
-    mirrored = np.zeros(q)
-    for t in range(n_trees):
-        features = rng.choice(10**6, q, replace=False).astype(np.uint32)
-        grown = grow_tree(reverse, features, rows, key_of(2, t), TreeLimits(max_features))
-        mirrored += grown.importance[::-1] / UNIT
-    tenths = importance.reshape(10, -1).sum(axis=1) / importance.sum()
-    mirrored_tenths = mirrored.reshape(10, -1).sum(axis=1) / mirrored.sum()
-    np.testing.assert_allclose(tenths, mirrored_tenths, atol=0.01)
+    for turn in (1, -1):
+        block, importance = block_of(ranks[::turn], tiled=True), np.zeros(q)
+        for t in range(n_trees):
+            # Fresh feature numbers, so that only the place in the block is the same in all trees.
+            features = rng.choice(10**6, q, replace=False).astype(np.uint32)
+            key, limits = key_of(1 if turn == 1 else 2, t), TreeLimits(max_features)
+            importance += grow_tree(block, features, rows, key, limits).importance[::turn] / UNIT
+        tenths.append(importance.reshape(10, -1).sum(axis=1) / importance.sum())
+    np.testing.assert_allclose(*tenths, atol=0.01)
 
 
 def test_exact_ties_are_broken_uniformly():
@@ -181,12 +166,11 @@ def test_exact_ties_are_broken_uniformly():
     column = rng.integers(0, 2, 30).astype(np.uint8)
     codes = np.tile(column, (40, 1))
     labels = np.where(rng.random(30) < 0.8, column, 1 - column)
-    features = np.arange(40, dtype=np.uint32)
+    response, limits = Response.classes(labels, 2), TreeLimits(40, max_depth=1)
     chosen = np.zeros(40)
     n_trees = 8000
     for t in range(n_trees):
-        grown = native_tree(codes, labels, 2, features, key_of(5, t), TreeLimits(40, max_depth=1))
-        chosen += grown.importance > 0
+        chosen += grown(codes, response, limits, key_of(5, t)).importance > 0
     assert chosen.sum() == n_trees
     expected = n_trees / 40
     chi_square = ((chosen - expected) ** 2 / expected).sum()
@@ -197,13 +181,12 @@ def test_splits_that_decrease_nothing_are_made_and_count_for_nothing():
     """The parity of two bits: no first split decreases anything, the second decides."""
     a = np.array([0, 0, 1, 1] * 5, dtype=np.uint8)
     b = np.array([0, 1, 0, 1] * 5, dtype=np.uint8)
-    codes, labels = np.stack([a, b]), a ^ b
     firsts = np.zeros(2)
     for t in range(200):
-        grown = native_tree(codes, labels, 2, np.arange(2, dtype=np.uint32), t, TreeLimits(2))
-        assert grown.n_leaves == 4
-        np.testing.assert_allclose(sorted(grown.importance / UNIT), [0.0, 0.5], atol=1e-9)
-        firsts += grown.importance == 0
+        found = grown(np.stack([a, b]), Response.classes(a ^ b, 2), TreeLimits(2), t)
+        assert found.n_leaves == 4
+        np.testing.assert_allclose(sorted(found.importance / UNIT), [0.0, 0.5], atol=1e-9)
+        firsts += found.importance == 0
     assert 60 < firsts[0] < 140
 
 
@@ -212,12 +195,11 @@ def test_importances_of_a_full_tree_add_up_to_the_impurity(impurity):
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 250, (30, 300)).astype(np.uint8)
     labels = rng.integers(0, 4, 300)
-    features = np.arange(30, dtype=np.uint32)
-    grown = native_tree(codes, labels, 4, features, 1, TreeLimits(30, impurity=impurity))
+    found = grown(codes, Response.classes(labels, 4), TreeLimits(30, impurity=impurity))
     shares = np.bincount(labels) / 300
     whole = 1 - (shares**2).sum() if impurity == "gini" else -(shares * np.log2(shares)).sum()
-    assert grown.importance.sum() / UNIT == pytest.approx(whole, abs=1e-6)
-    assert grown.n_nodes == 2 * grown.n_leaves - 1
+    assert found.importance.sum() / UNIT == pytest.approx(whole, abs=1e-6)
+    assert found.n_nodes == 2 * found.n_leaves - 1
 
 
 @pytest.mark.slow
@@ -237,10 +219,9 @@ def test_statistics_agree_with_scikit_learn_on_the_same_codes(max_features):
     k = max_features or q
     ours, theirs, our_nodes, their_nodes = np.zeros(q), np.zeros(q), [], []
     for t in range(400):
-        features = np.arange(q, dtype=np.uint32)
-        grown = native_tree(codes, labels, 3, features, key_of(7, t), TreeLimits(k))
-        ours += grown.importance / UNIT / 400
-        our_nodes.append(grown.n_nodes)
+        found = grown(codes, Response.classes(labels, 3), TreeLimits(k), key_of(7, t))
+        ours += found.importance / UNIT / 400
+        our_nodes.append(found.n_nodes)
         peer = tree.ExtraTreeClassifier(max_features=k, random_state=t)
         peer.fit(codes.T.astype(np.float32), labels)
         theirs += peer.tree_.compute_feature_importances(normalize=False) / 400
@@ -271,34 +252,21 @@ def test_a_block_smaller_than_its_shape_is_refused():
 
 
 def tree_of_kind(problem, *, tiled, isa=""):
-    return grow_tree(
-        block_of(problem.codes, tiled=tiled, values=problem.values),
-        problem.features,
-        problem.training,
-        problem.key,
-        problem.limits,
-        isa,
-        record=True,
-        categorical=problem.categorical,
-    )
+    asked = problem.codes, problem.training, problem.limits, problem.key
+    how = {"features": problem.features, "values": problem.values, "tiled": tiled, "isa": isa}
+    return grown(*asked, **how, record=True, categorical=problem.categorical)
 
 
 def assert_native_equals_reference(problem):
-    expected = grow_on(
-        problem.codes,
-        problem.training,
-        problem.features,
-        problem.key,
-        problem.limits,
-        categorical=problem.categorical,
-        values=problem.values,
-    )
+    asked = problem.codes, problem.training, problem.features, problem.key, problem.limits
+    kinds = {"categorical": problem.categorical, "values": problem.values}
+    expected = grow_on(*asked, **kinds)
     for isa in instruction_sets():
         for tiled in (True, False):
-            grown = tree_of_kind(problem, tiled=tiled, isa=isa)
-            np.testing.assert_array_equal(grown.importance, expected.importance)
-            assert (grown.n_nodes, grown.depth) == (expected.n_nodes, expected.depth)
-            assert grown.record == expected.record
+            found = tree_of_kind(problem, tiled=tiled, isa=isa)
+            np.testing.assert_array_equal(found.importance, expected.importance)
+            assert (found.n_nodes, found.depth) == (expected.n_nodes, expected.depth)
+            assert found.record == expected.record
 
 
 @pytest.mark.slow
@@ -328,11 +296,11 @@ def panel_of(problem, rng):
 @examples(60)
 @given(tree_problems())
 def test_saved_trees_say_what_the_reference_says(problem):
-    grown = tree_of_kind(problem, tiled=True)
+    record = tree_of_kind(problem, tiled=True).record
     response = problem.training.response
-    tree = decode_tree(grown.record, regression=response.is_regression)
-    ends = np.array([0]), np.array([len(grown.record)])
-    arrays = decode_trees(grown.record, *ends, regression=response.is_regression)
+    tree = decode_tree(record, regression=response.is_regression)
+    ends = np.array([0]), np.array([len(record)])
+    arrays = decode_trees(record, *ends, regression=response.is_regression)
     panel, missing = panel_of(problem, np.random.default_rng(0))
     column = {int(feature): i for i, feature in enumerate(problem.features)}
     slot = np.array([column.get(feature, -1) for feature in arrays.feature.tolist()])
@@ -392,10 +360,9 @@ def test_threads_change_nothing(splitter, max_features):
     codes[:, rng.random(1500) < 0.1] = 255
     rows = TrainingRows.of(Response.targets(codes[3] + 50 * rng.random(1500)), "variance")
     limits = TreeLimits(max_features, 6, impurity="variance", splitter=splitter)
-    block, features = block_of(codes, tiled=True), np.arange(400, dtype=np.uint32)
-    plain = grow_tree(block, features, rows, 1, limits, record=True)
+    plain = grown(codes, rows, limits, record=True)
     for n_threads in (2, 9):
-        shared = grow_tree(block, features, rows, 1, limits, record=True, n_threads=n_threads)
+        shared = grown(codes, rows, limits, record=True, n_threads=n_threads)
         assert shared.record == plain.record
         np.testing.assert_array_equal(shared.importance, plain.importance)
 
@@ -403,16 +370,13 @@ def test_threads_change_nothing(splitter, max_features):
 # Thresholds uniform between values: as likely as gaps are wide, and as scikit-learn's.
 
 
-def root_split(block, rows, key, isa=""):
-    features = np.arange(1, dtype=np.uint32)
-    grown = grow_tree(block, features, rows, key, TreeLimits(1, 1), isa, record=True)
-    return decode_tree(grown.record)
-
-
 def roots(codes, values, n_trees=2000, *, tiled=True):
     rows = TrainingRows.of(Response.classes(np.arange(len(codes)) % 2, 2), "gini")
     block = block_of(codes[None], tiled=tiled, values=values[None])
-    return [root_split(block, rows, key_of(3, t)) for t in range(n_trees)]
+    trees = (
+        grown(block, rows, TreeLimits(1, 1), key_of(3, t), record=True) for t in range(n_trees)
+    )
+    return [decode_tree(tree.record) for tree in trees]
 
 
 @pytest.mark.parametrize("n_rows", [5, 600])
@@ -444,12 +408,11 @@ def test_missing_values_stand_alone_as_often_as_in_rank_space():
 def test_categories_keep_their_rule():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 9, (70, 60)).astype(np.uint8)
-    rows = TrainingRows.of(Response.classes(rng.integers(0, 2, 60), 2), "gini")
-    features, flags = np.arange(70, dtype=np.uint32), np.ones(70, dtype=bool)
+    asked = codes, Response.classes(rng.integers(0, 2, 60), 2), TreeLimits(70), 5
     values = rng.exponential(size=(70, 9)).cumsum(axis=1)
     plain, by_value = (
-        grow_tree(block, features, rows, 5, TreeLimits(70), record=True, categorical=flags)
-        for block in (block_of(codes, tiled=True), block_of(codes, tiled=True, values=values))
+        grown(*asked, values=of, record=True, categorical=np.ones(70, dtype=bool))
+        for of in (None, values)
     )
     assert plain.record == by_value.record
 
@@ -459,15 +422,12 @@ def test_equally_spaced_values_agree_with_ranks_in_law():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 30, (12, 200)).astype(np.uint8)
     labels = (codes[0] > 20).astype(int) ^ (rng.random(200) < 0.1)
-    rows = TrainingRows.of(Response.classes(labels, 2), "gini")
-    features = np.arange(12, dtype=np.uint32)
+    response = Response.classes(labels, 2)
     even = np.tile(np.arange(30, dtype=np.float32) * 3 - 7, (12, 1))
     means = []
     for number, values in enumerate((None, even)):
         block = block_of(codes, tiled=True, values=values)
-        trees = [
-            grow_tree(block, features, rows, key_of(number, t), TreeLimits(12)) for t in range(300)
-        ]
+        trees = [grown(block, response, TreeLimits(12), key_of(number, t)) for t in range(300)]
         means.append(np.mean([tree.importance for tree in trees], axis=0) / UNIT)
     np.testing.assert_allclose(*means, atol=0.01)
 
@@ -484,11 +444,10 @@ def test_statistics_agree_with_scikit_learn_on_skewed_values():
     block = block_of(codes.astype(np.uint8), tiled=True, values=order)
     by_rank = block_of(codes.astype(np.uint8), tiled=True)
     rows = TrainingRows.of(Response.classes(labels, 2), "gini")
-    features = np.arange(8, dtype=np.uint32)
     ours, ranks, theirs = np.zeros(8), np.zeros(8), np.zeros(8)
     for t in range(400):
-        ours += grow_tree(block, features, rows, key_of(t), TreeLimits(1)).importance / UNIT
-        ranks += grow_tree(by_rank, features, rows, key_of(t), TreeLimits(1)).importance / UNIT
+        ours += grown(block, rows, TreeLimits(1), key_of(t)).importance / UNIT
+        ranks += grown(by_rank, rows, TreeLimits(1), key_of(t)).importance / UNIT
         peer = tree.ExtraTreeClassifier(max_features=1, random_state=t).fit(values.T, labels)
         theirs += peer.tree_.compute_feature_importances(normalize=False)
     np.testing.assert_allclose(ours / 400, theirs / 400, atol=0.012)
@@ -547,14 +506,10 @@ def test_the_native_forest_equals_its_twin(isa, splitter, bootstrap, k, tiled, w
     rows = TrainingRows.of(Response.targets(target, weights), "variance")
     limits = TreeLimits(k, impurity="variance", splitter=splitter)
     features = np.arange(100, 100 + len(codes), dtype=np.uint32)
-    expected = reference.grow_forest(
-        codes, rows, features, 5, limits, trees=range(3), bootstrap=bootstrap
-    )
-    block = block_of(codes, tiled=tiled)
-    parts = [
-        grow_tree(block, features, rows, 5, limits, isa, trees=trees, bootstrap=bootstrap)
-        for trees in (range(1), range(1, 3))
-    ]
+    asked = codes, rows, features, 5, limits
+    expected = reference.grow_forest(*asked, trees=range(3), bootstrap=bootstrap)
+    how = {"tiled": tiled, "features": features, "isa": isa, "bootstrap": bootstrap}
+    parts = [grown(codes, rows, limits, 5, trees=of, **how) for of in (range(1), range(1, 3))]
     np.testing.assert_array_equal(sum(part.importance for part in parts), expected)
 
 
@@ -568,10 +523,8 @@ def test_importances_agree_with_scikit_learns_forests(splitter, k):
     rows = TrainingRows.of(Response.targets(target), "variance")
     limits = TreeLimits(k, impurity="variance", splitter=splitter)
     n_trees, bootstrap = 400, splitter == "best"
-    features = np.arange(20, dtype=np.uint32)
-    block = block_of(codes, tiled=True)
-    grown = grow_tree(block, features, rows, 1, limits, trees=range(n_trees), bootstrap=bootstrap)
-    ours = np.ldexp(grown.importance / n_trees, -IMPORTANCE_BITS)
+    trees = grown(codes, rows, limits, trees=range(n_trees), bootstrap=bootstrap)
+    ours = np.ldexp(trees.importance / n_trees, -IMPORTANCE_BITS)
     kind = RandomForestRegressor if splitter == "best" else ExtraTreesRegressor
     peer = kind(200, max_features=min(k, 20), random_state=0).fit(values.T, target / target.std())
     theirs = np.mean(
@@ -586,13 +539,17 @@ def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
     _, codes, target = problem()
     rows = TrainingRows.of(Response.targets(target), "variance")
     limits = TreeLimits(ALL, impurity="variance", splitter="best")
-    features = np.arange(len(codes), dtype=np.uint32)
-    grown = grow_tree(
-        block_of(codes, tiled=True), features, rows, 2, limits, trees=range(1), bootstrap=True
-    )
+    trees = grown(codes, rows, limits, 2, trees=range(1), bootstrap=True)
     sample = rows.resampled(2)  # a tree grown whole explains all of its sample's variance
     expected = sample.root_scale / rows.root_scale
-    assert np.ldexp(grown.importance.sum(), -IMPORTANCE_BITS) == pytest.approx(expected, rel=1e-6)
+    assert np.ldexp(trees.importance.sum(), -IMPORTANCE_BITS) == pytest.approx(expected, rel=1e-6)
+
+
+def equals_the_twin(codes, rows, features, limits, isa):
+    expected = reference.grow_on(codes, rows, features, 9, limits).importance
+    for tiled in (False, True):
+        how = {"features": features, "tiled": tiled, "isa": isa, "trees": range(1)}
+        np.testing.assert_array_equal(grown(codes, rows, limits, 9, **how).importance, expected)
 
 
 @pytest.mark.few(4)
@@ -611,12 +568,9 @@ def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa,
     rows = TrainingRows.of(Response.targets(target, np.arange(n_rows) % 3 + 1.0), "variance")
     features = np.arange(35, dtype=np.uint32)[::-1].copy()
     for k, least in ((ALL, 1), (6, 2), (33, 1)):
-        limits = TreeLimits(k, 4, least, impurity="variance", splitter=splitter)
-        expected = reference.grow_on(codes, rows, features, 9, limits).importance
-        for tiled in (False, True):
-            block = block_of(codes, tiled=tiled)
-            grown = grow_tree(block, features, rows, 9, limits, isa, trees=range(1))
-            np.testing.assert_array_equal(grown.importance, expected)
+        equals_the_twin(
+            codes, rows, features, TreeLimits(k, 4, least, "variance", 0, splitter), isa
+        )
 
 
 @pytest.mark.slow
@@ -632,9 +586,4 @@ def test_nodes_of_many_rows_equal_the_twin_however_rows_are_counted_by_code(isa,
     rows = TrainingRows.of(Response.targets(rng.standard_normal(300), weights), "variance")
     features = np.arange(70, dtype=np.uint32)
     for k, least in ((ALL, 1), (30, 1), (30, 20)):
-        limits = TreeLimits(k, 2, least, impurity="variance", splitter="best")
-        expected = reference.grow_on(codes, rows, features, 9, limits).importance
-        for tiled in (False, True):
-            block = block_of(codes, tiled=tiled)
-            grown = grow_tree(block, features, rows, 9, limits, isa, trees=range(1))
-            np.testing.assert_array_equal(grown.importance, expected)
+        equals_the_twin(codes, rows, features, TreeLimits(k, 2, least, "variance", 0, "best"), isa)

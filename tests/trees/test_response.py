@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.trees.response import Response, TrainingRows, whole_weights
 

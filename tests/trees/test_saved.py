@@ -1,8 +1,10 @@
 """Saved trees: bytes to arrays and rows walked down them, as the Python reference says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from examples import examples
+from examples import examples, given, st
 from forest_reference import (
     PROBE,
     Leaf,
@@ -15,12 +17,11 @@ from forest_reference import (
     target_change,
 )
 from forest_reference import add_shares as reference_shares
-from hypothesis import given
-from hypothesis import strategies as st
 from problems import block_of, tree_problems
+from refusals import refused
 
 from srs_ooc.trees.kernel import grow_tree
-from srs_ooc.trees.response import Response, TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import (
     CLASS_BITS,
     LEAF,
@@ -38,22 +39,27 @@ from srs_ooc.trees.saved import (
 )
 
 N_CLASSES = 4
-leaves = st.lists(
-    st.tuples(st.integers(0, N_CLASSES - 1), st.integers(1, 10**6)),
-    min_size=1,
-    unique_by=lambda pair: pair[0],
-).map(lambda pairs: Leaf(tuple(sorted(pairs))))
+
+
+def leaves_of(n_classes, most):
+    counts = st.tuples(st.integers(0, n_classes - 1), st.integers(1, most))
+    pairs = st.lists(counts, min_size=1, unique_by=lambda pair: pair[0])
+    return pairs.map(lambda some: Leaf(tuple(sorted(some))))
+
+
 features = st.sampled_from([0, 1, 126, 127, 128, 5_000_000, PROBE - 1, PROBE])
 trees = st.recursive(
-    leaves, lambda node: st.builds(Split, features, st.integers(0, 65_534), node, node)
+    leaves_of(N_CLASSES, 10**6),
+    lambda node: st.builds(Split, features, st.integers(0, 65_534), node, node),
 )
 
 
-def decoded(records):
-    data = b"??".join(records)
-    stops = np.cumsum([len(record) + 2 for record in records]) - 2
-    starts = stops - [len(record) for record in records]
-    return decode_trees(data, starts.astype(np.int64), stops.astype(np.int64))
+def decoded(records, between=b"??", *, regression=False):
+    records = [*records]
+    sizes = np.array([len(record) for record in records])
+    stops = (sizes + len(between)).cumsum() - len(between)
+    ends = (stops - sizes).astype(np.int64), stops.astype(np.int64)
+    return decode_trees(between.join(records), *ends, regression=regression)
 
 
 def preorder(node):
@@ -105,10 +111,8 @@ def test_both_sides_of_a_split_on_the_probe_count_by_their_rows():
 def test_bytes_that_are_no_tree_are_refused():
     whole = encode_tree(Split(300, 2, Leaf(((0, 6),)), Leaf(((1, 500),))))
     for cut in range(len(whole)):
-        with pytest.raises(ValueError, match="cut short"):
-            decoded([whole[:cut]])
-    with pytest.raises(ValueError, match="more bytes"):
-        decoded([whole + b"\0"])
+        refused(ValueError, "cut short", decoded, [whole[:cut]])
+    refused(ValueError, "more bytes", decoded, [whole + b"\0"])
     for leaf in (((2**31, 1),), ((0, 2**31),), ((0, 2**63 - 1), (1, 1))):
         with pytest.raises(ValueError, match="too large"):
             decoded([encode_tree(Split(300, 2, Leaf(leaf), Leaf(((1, 500),))))])
@@ -117,12 +121,13 @@ def test_bytes_that_are_no_tree_are_refused():
 def test_a_walk_never_leaves_its_arrays():
     arrays = decoded([encode_tree(Split(0, 2, Leaf(((0, 6),)), Leaf(((9, 5),))))])
     slot, threshold = arrays.feature, np.zeros(3)
-    with pytest.raises(ValueError, match=r"slot\[0\]"):
-        add_shares(arrays, slot, threshold, np.zeros((0, 1)), np.zeros((1, 10)))
-    with pytest.raises(ValueError, match="class"):
-        add_shares(arrays, slot, threshold, np.zeros((1, 1)), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="rows"):
-        add_shares(arrays, slot, threshold, np.zeros((1, 1)), np.zeros((2, 10)))
+    for panel, shares, message in (
+        ((0, 1), (1, 10), r"slot\[0\]"),
+        ((1, 1), (1, 2), "class"),
+        ((1, 1), (2, 10), "rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            add_shares(arrays, slot, threshold, np.zeros(panel), np.zeros(shares))
 
 
 # A tree says of rows of the block it was grown on what the reference says of their codes.
@@ -165,20 +170,17 @@ def test_rows_and_columns_that_are_not_there_are_refused():
     codes = np.arange(20, dtype=np.uint8).reshape(2, 10)
     block, features = block_of(codes, tiled=False), np.array([4, 9], np.uint32)
     training = TrainingRows.of(Response.classes(np.arange(10) % 2, 2), "gini")
-    from srs_ooc.trees.response import TreeLimits
-
     record = grow_tree(block, features, training, 1, TreeLimits(2), record=True).record
     one = np.array([3], np.int32)
     assert predict_block(record, block, features, one, 2).sum() == 1
-    for rows in ([10], [-1]):
-        with pytest.raises(ValueError, match="row"):
-            predict_block(record, block, features, np.array(rows, np.int32), 2)
-    with pytest.raises(ValueError, match="column"):
-        predict_block(record, block, np.array([5, 8], np.uint32), one, 2)
-    with pytest.raises(ValueError, match="class"):
-        predict_block(record, block, features, one, 1)
-    with pytest.raises(ValueError, match="cut short"):
-        predict_block(record[:-1], block, features, one, 2)
+    for message, *asked in (
+        ("row", record, features, np.array([10], np.int32), 2),
+        ("row", record, features, np.array([-1], np.int32), 2),
+        ("column", record, np.array([5, 8], np.uint32), one, 2),
+        ("class", record, features, one, 1),
+        ("cut short", record[:-1], features, one, 2),
+    ):
+        refused(ValueError, message, predict_block, asked[0], block, *asked[1:])
 
 
 @given(tree_problems(most_rows=30, most_columns=3), st.integers(0, 2**32))
@@ -190,13 +192,7 @@ def test_training_rows_of_a_part_are_those_of_a_table_of_that_part(problem, seed
     if not len(rows):
         return
     part = whole.only(rows)
-    own = Response(
-        response.labels[rows],
-        response.n_classes,
-        response.channels[:, rows],
-        response.center,
-        response.scale,
-    )
+    own = replace(response, labels=response.labels[rows], channels=response.channels[:, rows])
     wanted = TrainingRows.of(own, problem.limits.impurity)
     assert part.order.tolist() == rows[wanted.order].tolist()
     assert part.root_stats.tolist() == wanted.root_stats.tolist()
@@ -207,11 +203,7 @@ def test_training_rows_of_a_part_are_those_of_a_table_of_that_part(problem, seed
 
 N_CLASSES_SENSITIVITY, N_ROWS = 3, 7
 FEATURES = [0, 1, 5, 6, 126, 5_000_000]
-leaves_sensitivity = st.lists(
-    st.tuples(st.integers(0, N_CLASSES_SENSITIVITY - 1), st.integers(1, 10**4)),
-    min_size=1,
-    unique_by=lambda pair: pair[0],
-).map(lambda pairs: Leaf(tuple(sorted(pairs))))
+leaves_sensitivity = leaves_of(N_CLASSES_SENSITIVITY, 10**4)
 target_leaves = st.builds(
     TargetLeaf, st.integers(1, 1000), st.integers(-(2**23) * 1000, 2**23 * 1000)
 )
@@ -233,15 +225,6 @@ class_trees = st.recursive(leaves_sensitivity, splits, max_leaves=12)
 target_trees = st.recursive(target_leaves, splits, max_leaves=12)
 
 
-def decoded_sensitivity(forest, *, regression):
-    records = [encode_tree(tree) for tree in forest]
-    stops = np.cumsum([len(record) for record in records])
-    starts = np.append(0, stops[:-1])
-    return decode_trees(
-        b"".join(records), starts.astype(np.int64), stops.astype(np.int64), regression=regression
-    )
-
-
 def panels(seed, dtype):
     """Codes as they are and altered; some are missing."""
     missing = np.iinfo(dtype).max
@@ -250,7 +233,7 @@ def panels(seed, dtype):
 
 
 def native(forest, codes, altered, votes=NO_VOTES, *, regression=False, n_threads=1):
-    arrays = decoded_sensitivity(forest, regression=regression)
+    arrays = decoded(map(encode_tree, forest), b"", regression=regression)
     slot = arrays.feature.copy()
     slot[slot >= 0] = np.searchsorted(FEATURES, slot[slot >= 0])
     out = Effects.none(N_ROWS, len(FEATURES), 1 if regression else N_CLASSES_SENSITIVITY)
@@ -331,16 +314,15 @@ def test_a_feature_that_is_not_altered_has_no_effect_at_all():
 def test_arrays_that_do_not_fit_are_refused():
     forest = [Split(0, 2, Leaf(((0, 6),)), Leaf(((1, 5),)))]
     codes, altered = panels(0, np.uint8)
-    arrays = decoded_sensitivity(forest, regression=False)
-    out = Effects.none(N_ROWS, len(FEATURES), 2)
-    with pytest.raises(ValueError, match=r"slot\[0\]"):
-        add_effects(arrays, arrays.feature + 9, codes, altered, out)
-    few = Effects.none(N_ROWS, len(FEATURES), 1)
-    with pytest.raises(ValueError, match="class"):
-        add_effects(arrays, arrays.feature, codes, altered, few)
-    with pytest.raises(ValueError, match="codes: expected shape"):
-        add_effects(arrays, arrays.feature, codes[:, 1:].copy(), altered, out)
-    with pytest.raises(ValueError, match="votes: expected shape"):
-        add_effects(arrays, arrays.feature, codes, altered, out, np.ones((2, N_ROWS), np.uint8))
+    arrays = decoded(map(encode_tree, forest), b"", regression=False)
+    few, out = (Effects.none(N_ROWS, len(FEATURES), n) for n in (1, 2))
+    votes = np.ones((2, N_ROWS), np.uint8)
+    for message, *asked in (
+        (r"slot\[0\]", arrays.feature + 9, codes, altered, out),
+        ("class", arrays.feature, codes, altered, few),
+        ("codes: expected shape", arrays.feature, codes[:, 1:].copy(), altered, out),
+        ("votes: expected shape", arrays.feature, codes, altered, out, votes),
+    ):
+        refused(ValueError, message, add_effects, arrays, *asked)
     with pytest.raises(ValueError, match=r"truth\[0\]"):
         tally_classes(out, np.full(N_ROWS, 5), np.zeros((len(FEATURES), 3), np.int64))

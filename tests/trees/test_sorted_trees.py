@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.learners.tree_learner import Columns, TreeLearner, tree_key
@@ -49,18 +47,28 @@ def make_response(rng, codes, n_classes):
     return Response.classes(rng.integers(0, n_classes, n_rows), n_classes)
 
 
+def make_split(rng, n_rows, share, *, repeats):
+    held = rng.random(n_rows) < share
+    held[:2] = True, False
+    fitted = np.flatnonzero(~held)
+    if repeats:
+        fitted = np.sort(rng.choice(fitted, n_rows))
+    return RowSplit(fitted.astype(np.int32), np.flatnonzero(held).astype(np.int32))
+
+
+TABLES = {
+    "seed": st.integers(0, 2**32 - 1),
+    "nbytes": st.sampled_from([1, 2]),
+    "n_codes": st.sampled_from([2, 5, 200]),
+    "n_classes": st.sampled_from([1, 2, 4]),
+    "repeats": st.booleans(),
+    "max_depth": st.sampled_from([None, 1, 3]),
+}
+LEAST = st.sampled_from([1, 3, 50])
+
+
 @examples(60)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    nbytes=st.sampled_from([1, 2]),
-    n_codes=st.sampled_from([2, 5, 200]),
-    n_classes=st.sampled_from([1, 2, 4]),
-    tiled=st.booleans(),
-    values=st.booleans(),
-    repeats=st.booleans(),
-    max_depth=st.sampled_from([None, 1, 3]),
-    min_samples_leaf=st.sampled_from([1, 3, 50]),
-)
+@given(**TABLES, tiled=st.booleans(), values=st.booleans(), min_samples_leaf=LEAST)
 def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
     seed, nbytes, n_codes, n_classes, tiled, values, repeats, max_depth, min_samples_leaf
 ):
@@ -71,15 +79,11 @@ def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
     block, codes = make_block(rng, *shape, tiled=tiled, n_values=n_values)
     response = make_response(rng, codes, n_classes)
     impurity = "variance" if n_classes == 1 else "gini"
-    held = rng.random(n_rows) < 0.4
-    held[:2] = True, False
-    fitted = np.flatnonzero(~held).astype(np.int32)
-    if repeats:
-        fitted = np.sort(rng.choice(fitted, n_rows))
-    rows = TrainingRows.of(response, impurity).only(fitted)
+    split = make_split(rng, n_rows, 0.4, repeats=repeats)
+    rows = TrainingRows.of(response, impurity).only(split.fitted)
     limits = TreeLimits(MANY, max_depth, min_samples_leaf, impurity, 0, "best")
     features = np.sort(rng.choice(1000, n_columns, replace=False)).astype(np.uint32)
-    asked = block, features, rows, np.flatnonzero(held).astype(np.int32), seed, limits
+    asked = block, features, rows, split.predicted, seed, limits
     importance, shares, _ = grow_and_ask(*asked, records=True)
     for isa in instruction_sets():
         said = grow_sorted(*asked, isa)
@@ -134,15 +138,7 @@ def make_block_subsets(rng, n_columns, n_rows, nbytes, n_codes):
 
 
 def make_splits(rng, n_rows, n_splits, *, repeats):
-    splits = []
-    for _ in range(n_splits):
-        held = rng.random(n_rows) < 0.3
-        held[:2] = True, False
-        fitted = np.flatnonzero(~held)
-        if repeats:
-            fitted = np.sort(rng.choice(fitted, n_rows))
-        splits.append(RowSplit(fitted.astype(np.int32), np.flatnonzero(held).astype(np.int32)))
-    return tuple(splits)
+    return tuple(make_split(rng, n_rows, 0.3, repeats=repeats) for _ in range(n_splits))
 
 
 def make_candidates(rng, n_columns, n_candidates, splits):
@@ -156,12 +152,7 @@ def make_candidates(rng, n_columns, n_candidates, splits):
 
 @examples(40)
 @given(
-    seed=st.integers(0, 2**32 - 1),
-    nbytes=st.sampled_from([1, 2]),
-    n_codes=st.sampled_from([2, 5, 200]),
-    n_classes=st.sampled_from([1, 2, 4]),
-    repeats=st.booleans(),
-    max_depth=st.sampled_from([None, 1, 3]),
+    **TABLES,
     min_samples_leaf=st.sampled_from([1, 3]),
     n_rows=st.sampled_from([0, 0, 0, 300, 600]),
     far_apart=st.booleans(),
@@ -231,15 +222,8 @@ def test_the_least_loss_is_that_of_the_informative_columns(case):
     losses = judged(learner, block, features, candidates)
     assert losses.argmin() == 1
     assert losses[1] < 0.35
-    alone = [
-        judged(
-            learner,
-            block,
-            features,
-            Candidates(np.array(s, np.int32), np.array([0, len(s)]), splits),
-        )
-        for s in subsets
-    ]
+    one = (Candidates(np.array(s, np.int32), np.array([0, len(s)]), splits) for s in subsets)
+    alone = [judged(learner, block, features, candidates) for candidates in one]
     for loss, own in zip(losses, np.concatenate(alone), strict=True):
         assert loss == own or (np.isinf(loss) and own > losses[1])
 

@@ -56,9 +56,7 @@ def test_files(tmp_path, kind):
 def test_what_is_no_number_or_damaged_is_refused(tmp_path, kind):
     path = tmp_path / "t.bin"
     WRITE[kind](path)
-    with pytest.raises(
-        InputError, match=r"t\.bin, row 1: column 'id': .* found 'r0', and 20 different texts"
-    ):
+    with pytest.raises(InputError, match=r"t\.bin, row 1: column 'id': .* found 'r0', and 20 dif"):
         srs_ooc.ingest(path, tmp_path / "t.zarr")
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match="could not read it"):
@@ -76,8 +74,7 @@ def test_a_cap_that_cannot_hold_pyarrow_is_refused(tmp_path, kind):
 
 @pytest.mark.parametrize("index", [["p", "q", "r", "s"], [7, 5, 3, 1]])
 def test_the_index_that_pandas_saved_holds_the_row_ids(tmp_path, index):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "y": ["u", "v"] * 2}, index=index)
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": ["u", "v"] * 2}, index=index)
     frame.to_parquet(tmp_path / "t.parquet")
     manifest = srs_ooc.ingest(tmp_path / "t.parquet", tmp_path / "t.zarr")
     assert (manifest.target_name, manifest.n_features) == ("y", 1)
@@ -100,9 +97,7 @@ def test_offsets_that_lead_out_of_memory_are_found(tmp_path):
     wrong = np.append(np.arange(20), 2**30).astype("<i4").tobytes()
     assert path.read_bytes().count(offsets) == 2
     path.write_bytes(path.read_bytes().replace(offsets, wrong))
-    with pytest.raises(
-        InputError, match=r"t\.bin: expected column .* could not read it.* Get the file again"
-    ):
+    with pytest.raises(InputError, match=r"t\.bin: expected column .* could not read .* Get the f"):
         srs_ooc.ingest(path, tmp_path / "t.zarr")
     assert [p.name for p in tmp_path.iterdir()] == ["t.bin"]
 

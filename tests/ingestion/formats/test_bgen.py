@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 from command import check_least_cap, srs_ooc
-from tables import opened
+from refusals import refused
+from tables import opened, write_lines
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats.files import format_of
@@ -16,6 +17,7 @@ from srs_ooc.testing import check_table
 bgen = pytest.importorskip("bgen")
 NA = math.nan
 SAMPLES = [f"s{i}" for i in range(1, 7)]
+TWO = [(one, one[1]) for one in SAMPLES]
 # by `plink2 --vcf FILE dosage=DS --export bgen-1.2` (2.00a3.5): phased, unphased, 0 and 1 alleles
 WRITTEN = base64.b64decode("""
 NAAAABQAAAAHAAAABgAAAGJnZW4JAACAIAAAAAYAAAACAHMxAgBzMgIAczMCAHM0AgBzNQIAczYAAAMAcnMxAQAxZAAAAAIA
@@ -59,9 +61,8 @@ def written(folder, genotypes, alleles=("A", "G"), ids=("a", "b", "c"), **how):
     ids = {"samples": list(ids)} if ids else {}
     layout = how.pop("layout", 2)
     compression = how.pop("compression", "zlib")
-    with bgen.BgenWriter(
-        str(folder / "t.bgen"), n_samples=3, compression=compression, layout=layout, **ids
-    ) as file:
+    ids |= {"compression": compression, "layout": layout}
+    with bgen.BgenWriter(str(folder / "t.bgen"), n_samples=3, **ids) as file:
         for i, one in enumerate(genotypes):
             place = {"varid": "", "rsid": f"rs{i}", "chrom": "1", "pos": i, "alleles": [*alleles]}
             file.add_variant(**place, genotypes=np.array(one, float), **how)
@@ -99,25 +100,20 @@ def test_each_kind_of_bgen_is_read(tmp_path, how, step):
     ids = () if "layout" in how else ("a", "b", "c")
     path = written(tmp_path, cells, ids=ids, **how)
     if not ids:
-        with pytest.raises(
-            InputError, match=r"expected ids of samples, or t.sample, found none. P"
-        ):
-            opened(path)
+        refused(InputError, r"expected ids of samples, or t.sample, found none", opened, path)
         (tmp_path / "t.sample").write_text("ID\n0\na\nb\nc\n")
     assert list(opened(path).annotations["id"]) == ["a", "b", "c"]
     np.testing.assert_allclose(read(path), [[2, 1, NA], [0, 1, 1.2]], rtol=0, atol=step)
+
+
+PHASED = [[0.5, 0.5, 0, 0, 0, 1], [1, 0, 0, 0.25, 0, 0.75], [NA] * 6]
 
 
 @pytest.mark.parametrize(
     ("cells", "how", "first", "last"),
     [  # of three alleles: 0/0 0/1 1/1 0/2 1/2 2/2
         ([[0.1, 0.2, 0.3, 0.4, 0, 0], [0, 0, 0, 0, 0.5, 0.5], [NA] * 6], {}, [0.8, 0], [0.4, 1.5]),
-        (
-            [[0.5, 0.5, 0, 0, 0, 1], [1, 0, 0, 0.25, 0, 0.75], [NA] * 6],
-            {"phased": True},
-            [0.5, 1.25],
-            [1, 0.75],
-        ),
+        (PHASED, {"phased": True}, [0.5, 1.25], [1, 0.75]),
     ],
 )
 def test_other_alleles_are_one(tmp_path, cells, how, first, last):
@@ -140,10 +136,8 @@ def test_a_sample_file_says_what_samples_are(tmp_path):
     assert table.annotations["sex"] == ["male", "male", "female", "male", "female", "female"]
     assert (table.annotations["id"], table.default_target) == (SAMPLES, None)
     lines = SAMPLE.replace("missing sex", "missing sex ill age").replace("D\n", "D B C\n")
-    lines = [
-        *lines.splitlines()[:2],
-        *(f"{one} {i % 2} 4{i}" for i, one in enumerate(SAMPLE.splitlines()[2:])),
-    ]
+    more = (f"{one} {i % 2} 4{i}" for i, one in enumerate(SAMPLE.splitlines()[2:]))
+    lines = [*lines.splitlines()[:2], *more]
     (tmp_path / "t.sample").write_text("\n".join([*lines[:-1], lines[-1].replace("1 45", "NA 45")]))
     assert opened(path).default_target == "ill"
     store = tmp_path / "t.zarr"
@@ -153,9 +147,7 @@ def test_a_sample_file_says_what_samples_are(tmp_path):
     found = open_store(store)
     assert (found.manifest.classes, list(found.row_ids)) == (("case", "control"), SAMPLES[:5])
     (tmp_path / "t.sample").unlink()
-    (tmp_path / "people.txt").write_text(
-        "FID IID y\n" + "".join(f"0 {s} {s[1]}\n" for s in SAMPLES)
-    )
+    write_lines(tmp_path / "people.txt", [["FID", "IID", "y"], *(["0", *s] for s in TWO)], " ")
     given = ["--samples", tmp_path / "people.txt", "--id", "IID", "--target", "y"]
     said = srs_ooc("ingest", path, store, *given, "--task", "regression", "--overwrite").stdout
     assert "6 rows x 7 features" in said
@@ -167,11 +159,7 @@ def test_a_sample_file_says_what_samples_are(tmp_path):
         ("0 s6 0.166667 2\n", "", "and 6 samples, found 5, or other kinds"),
         ("0 s6 0.166667 2", "0 s6 2", "t.sample, line 8: expected 4 fields, found 3"),
         ("0 0 0 D\n", "", "kinds .0, D, B, C or P. and 6 samples, found 5"),
-        (
-            "s6",
-            "s7",
-            "expected the ids of t.sample, in its order, found others. Put the t.sample o",
-        ),
+        ("s6", "s7", "the ids of t.sample, in its order, found others. Put the t.sample o"),
         ("0 s1 0 1\n0 s2 0 1\n", "0 s2 0 1\n0 s1 0 1\n", "expected the ids of t.sample, in its"),
         (SAMPLE, "", "and 6 samples, found 0"),
     ],
@@ -180,8 +168,7 @@ def test_a_sample_file_of_others_is_refused(tmp_path, old, new, message):
     path = tmp_path / "t.bgen"
     path.write_bytes(WRITTEN)
     (tmp_path / "t.sample").write_text(SAMPLE.replace(old, new))
-    with pytest.raises(InputError, match=message):
-        opened(path)
+    refused(InputError, message, opened, path)
 
 
 def test_what_is_wrong_is_told(tmp_path):
@@ -191,17 +178,12 @@ def test_what_is_wrong_is_told(tmp_path):
         opened(f"{path}::GT")
     for size in (30, 70, len(WRITTEN) // 2, len(WRITTEN) - 1):
         path.write_bytes(WRITTEN[:size])
-        with pytest.raises(
-            InputError, match=r"expected a BGEN file, could not read it: .* Get the"
-        ):
-            read(path)
+        refused(InputError, r"a BGEN file, could not read it: .* Get the", read, path)
     path.write_bytes(WRITTEN[:8] + b"\6" + WRITTEN[9:])
-    with pytest.raises(InputError, match="expected the 6 variants of its header, found 7"):
-        opened(path)
+    refused(InputError, "expected the 6 variants of its header, found 7", opened, path)
     path = written(tmp_path, [[[1, 0, 0]] * 3], compression=None, bit_depth=8)
     path.write_bytes(path.read_bytes()[:-6] + b"\xc8" * 6)
-    with pytest.raises(InputError, match="1:0: expected probabilities that sum to 1, found others"):
-        read(path)
+    refused(InputError, "1:0: expected probabilities that sum to 1, found others", read, path)
 
 
 @pytest.mark.slow

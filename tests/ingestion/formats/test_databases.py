@@ -7,13 +7,12 @@ import signal
 import sqlite3
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
 from stores import values_of
 from tables import here, opened, said_here, write_columns
 
@@ -44,16 +43,12 @@ def write_database(folder: Path, engine: str) -> Path:
     path = folder / f"data.{engine}"
     database = connected(path)
     database.execute("create table counts (sample text, gene text, value double)")
-    cells = [
-        (IDS[i], NAMES[j], float(VALUES[i, j]))
-        for i, j in np.argwhere(~np.isnan(VALUES))[RNG.permutation((~np.isnan(VALUES)).sum())]
-    ]
+    known = RNG.permutation(np.argwhere(~np.isnan(VALUES)))
+    cells = [(IDS[i], NAMES[j], float(VALUES[i, j])) for i, j in known]
     columns = ", ".join(f"{name} double" for name in NAMES)
     database.execute(f"create table wide (sample text, {columns}, status text)")
-    rows = [
-        (one, *(None if math.isnan(cell) else cell for cell in row), label)
-        for one, row, label in zip(IDS, VALUES.tolist(), LABELS, strict=True)
-    ]
+    values = ([None if math.isnan(cell) else cell for cell in row] for row in VALUES.tolist())
+    rows = [(one, *row, label) for one, row, label in zip(IDS, values, LABELS, strict=True)]
     database.execute("begin")
     database.executemany("insert into counts values (?, ?, ?)", cells)
     marks = ", ".join("?" * (N_FEATURES + 2))
@@ -72,11 +67,9 @@ def small(folder: Path, rows, kinds: str = "", columns: str = "r, f, v") -> Path
     """Write a table of a few rows to an SQLite database."""
     path = folder / "small.db"
     path.unlink(missing_ok=True)
-    database = sqlite3.connect(path)
-    database.execute(f"create table t ({columns})")
-    database.executemany(f"insert into t values ({', '.join('?' * len(rows[0]))})", rows)
-    database.commit()
-    database.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"create table t ({columns})")
+        database.executemany(f"insert into t values ({', '.join('?' * len(rows[0]))})", rows)
     return path
 
 
@@ -103,18 +96,16 @@ def test_a_long_table_becomes_the_store_of_its_csv(tmp_path, database):
 
 
 def test_a_wide_table_becomes_the_store_of_its_csv(tmp_path, database):
-    manifest = srs_ooc.ingest(
-        database, tmp_path / "d.zarr", query="select * from wide;", target="status"
-    )
+    asked = {"query": "select * from wide;", "target": "status"}
+    manifest = srs_ooc.ingest(database, tmp_path / "d.zarr", **asked)
     twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="sample")
     assert manifest.checksums == twin.checksums
     assert manifest.classes == ("case", "control", "other")
 
 
 def test_a_feature_of_a_long_table_can_be_the_target(tmp_path, database):
-    manifest = srs_ooc.ingest(
-        database, tmp_path / "d.zarr", query=LONG, target="g007", task="regression"
-    )
+    asked = {"query": LONG, "target": "g007", "task": "regression"}
+    manifest = srs_ooc.ingest(database, tmp_path / "d.zarr", **asked)
     assert manifest.n_features == N_FEATURES - 1
     assert manifest.n_rows == (~np.isnan(VALUES[:, 7])).sum()
 
@@ -196,34 +187,30 @@ def test_a_variable_of_the_program_is_no_table(tmp_path):
     assert len(frame) == 1
 
 
-REFUSED = {
-    "twice in row 'a'": [("a", "x", 1.0), ("b", "x", 2.0), ("a", "x", 3.0)],
-    "found none": [("a", None, 1.0), ("b", "x", 2.0)],
-    "distinct ids of rows": [(None, "x", 1.0), ("b", "x", 2.0)],
-    "found 'many' in row 'b'": [("a", "x", 1.0), ("b", "x", "many")],
-    "found '1.5' in row 'a'": [("a", "x", "1.5"), ("b", "x", "2")],
-    "found 9007199254740993 in row": [("a", "x", 2**53 + 1), ("b", "x", 2)],
-    "found b'1' in row": [("a", "x", b"1"), ("b", "x", 2)],
-}
+LONG_OF, WIDE_OF = ("r, f, v", None), ("r, a, b, c", "c")
+ALL_NUMBERS = [("a", 1.0, 2.0, 3.0), ("a", 1.0, 2.0, 3.0)]
+REFUSED = [
+    (LONG_OF, "twice in row 'a'", [("a", "x", 1.0), ("b", "x", 2.0), ("a", "x", 3.0)]),
+    (LONG_OF, "found none", [("a", None, 1.0), ("b", "x", 2.0)]),
+    (LONG_OF, "distinct ids of rows", [(None, "x", 1.0), ("b", "x", 2.0)]),
+    (LONG_OF, "found 'many' in row 'b'", [("a", "x", 1.0), ("b", "x", "many")]),
+    (LONG_OF, "found '1.5' in row 'a'", [("a", "x", "1.5"), ("b", "x", "2")]),
+    (LONG_OF, "found 9007199254740993 in row", [("a", "x", 2**53 + 1), ("b", "x", 2)]),
+    (LONG_OF, "found b'1' in row", [("a", "x", b"1"), ("b", "x", 2)]),
+    (WIDE_OF, "numbers below", [("a", 1.0, 2.0, 3.0), ("b", "x", 2.0, 3.0)]),
+    (WIDE_OF, "numbers below", [("a", "x", 2.0, 3.0), ("b", 1.0, 2.0, 3.0)]),
+    (WIDE_OF, "distinct ids of rows", ALL_NUMBERS),
+]
 
 
-@pytest.mark.parametrize("found", REFUSED)
-def test_a_long_table_that_is_none_is_refused(tmp_path, found):
-    path = small(tmp_path, REFUSED[found])
+@pytest.mark.parametrize(("form", "found", "rows"), REFUSED)
+def test_a_long_or_wide_table_that_is_none_is_refused(tmp_path, form, found, rows):
+    (columns, target), query = form, "select * from t"
+    path, asked = small(tmp_path, rows, columns=columns), {"target": target}
+    asked["no_target"] = target is None
     with pytest.raises(InputError, match=found):
-        srs_ooc.ingest(path, tmp_path / "d.zarr", query="select * from t", no_target=True)
+        srs_ooc.ingest(path, tmp_path / "d.zarr", query=query, **asked)
     assert not (tmp_path / "d.zarr").exists()
-
-
-def test_a_wide_table_of_both_kinds_or_of_ids_that_repeat_is_refused(tmp_path):
-    for rows, found in (
-        ([("a", 1.0, 2.0, 3.0), ("b", "x", 2.0, 3.0)], "numbers below"),
-        ([("a", "x", 2.0, 3.0), ("b", 1.0, 2.0, 3.0)], "numbers below"),
-        ([("a", 1.0, 2.0, 3.0), ("a", 1.0, 2.0, 3.0)], "distinct ids of rows"),
-    ):
-        path = small(tmp_path, rows, columns="r, a, b, c")
-        with pytest.raises(InputError, match=found):
-            srs_ooc.ingest(path, tmp_path / "d.zarr", query="select * from t", target="c")
 
 
 @pytest.mark.parametrize("query", [LONG, "select * from wide"])

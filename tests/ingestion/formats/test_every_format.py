@@ -6,21 +6,18 @@ its rows stands in a table of samples beside it.
 
 import gzip
 import json
-import signal
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bed_files import write_bed
-from command import environment
+from command import killed_in
+from tables import here as srs_ooc
+from tables import opened, said_here, write_lines
 
-from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import FORMATS, TEXT
-from srs_ooc.ingestion.formats.files import known_of, opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.formats.files import known_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.testing import check_table
 
@@ -55,7 +52,7 @@ def people(folder, rows=slice(None, None, -1)):
     """Return what names a table of the samples, in another order than theirs."""
     columns = {"id": IDS, **BESIDE}
     rows = [*zip(*columns.values(), strict=True)][rows]
-    (folder / "people.csv").write_text(lines_of([columns, *rows], ","))
+    write_lines(folder / "people.csv", [columns, *rows])
     return ("--samples", folder / "people.csv", "--id", "id")
 
 
@@ -65,11 +62,8 @@ def features(values, names):
 
 
 def csv_file(folder, values, names):
-    columns = {"id": IDS, **BESIDE}
-    header = ["id", *names, *BESIDE]
-    rows = zip(*(columns["id"],), values.tolist(), *BESIDE.values(), strict=True)
-    rows = [[one, *cells, *more] for one, cells, *more in rows]
-    (folder / "t.csv").write_text(lines_of([header, *rows], ","))
+    rows = zip(IDS, *values.T.tolist(), *BESIDE.values(), strict=True)
+    write_lines(folder / "t.csv", [["id", *names, *BESIDE], *rows])
     return folder / "t.csv", ("--row-ids", "id")
 
 
@@ -406,13 +400,6 @@ every = pytest.mark.parametrize("make", MAKERS, ids=lambda one: one.__name__)
 all_whole = pytest.mark.parametrize("make", [*filter(whole, MAKERS)], ids=lambda one: one.__name__)
 
 
-def srs_ooc(*words, expect=0):
-    """Run a command in this process, where libraries are loaded already."""
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, words)])
-    assert ended.value.code == expect
-
-
 def ingested(make, folder, *more, **given):
     path, how = made(make, folder, **given)
     if "--aggregate" in more:
@@ -505,9 +492,7 @@ def test_each_keeps_the_contract_of_a_table(tmp_path, make):
     if make in TEXTS:
         pytest.skip("texts are parsed straight into panels")
     path, how = made(make, tmp_path)
-    options = IngestOptions(memory_mb=4000, query=how[1] if how and how[0] == "--query" else None)
-    (tmp_path / "scratch").mkdir()
-    table = opener_of(path, options.query)(tmp_path / "scratch", options)
+    table = opened(path, query=how[1] if how and how[0] == "--query" else None)
     cells, kept = VALUES.T.astype(float).tolist(), len(BESIDE) + 1
     if make in (parquet, feather):  # what stands beside are columns
         age = [*map(float, BESIDE["age"])]
@@ -538,22 +523,10 @@ def test_trees_predict_a_file_as_they_predict_the_csv(tmp_path, reference, make)
 def test_named_features_show_the_same_in_a_store_of_each(tmp_path, reference, capsys, make):
     (tmp_path / "names.txt").write_text("g1\ng3\n")
     ingested(make, tmp_path)
-    said = []
-    for store in (tmp_path / "t.zarr", reference / "t.zarr"):
-        capsys.readouterr()
-        srs_ooc("assess", tmp_path / "names.txt", store, "--csv")
-        said.append(capsys.readouterr().out)
+    stores = (tmp_path / "t.zarr", reference / "t.zarr")
+    said = [said_here(capsys, "assess", tmp_path / "names.txt", one, "--csv") for one in stores]
     assert said[0] == said[1]
     assert said[0].count("\n") == 3
-
-
-KILLED = """
-import os, signal, sys
-import srs_ooc.base.files, srs_ooc.ingestion.{module} as module
-from srs_ooc.__main__ import main
-module.{name} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-main()
-"""
 
 
 @pytest.mark.slow
@@ -563,10 +536,8 @@ def test_killed_it_leaves_no_store_and_the_same_command_makes_it(
     tmp_path, reference, make, module, name
 ):
     path, how = made(make, tmp_path)
-    call = [*map(str, ("ingest", path, tmp_path / "t.zarr", *how, *ROLES))]
-    killed = [sys.executable, "-c", KILLED.format(module=module, name=name), *call]
-    done = subprocess.run(killed, capture_output=True, env=environment(), check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    call = ("ingest", path, tmp_path / "t.zarr", *how, *ROLES)
+    killed_in(module, name, *call)
     assert not (tmp_path / "t.zarr").exists()
     srs_ooc(*call)
     assert facts(open_store(tmp_path / "t.zarr")) == facts(open_store(reference / "t.zarr"))
@@ -575,9 +546,8 @@ def test_killed_it_leaves_no_store_and_the_same_command_makes_it(
 
 def refused(capsys, folder, path, how, *more):
     """Have an ingest refuse a file, and return what it said."""
-    capsys.readouterr()
-    srs_ooc("ingest", path, folder / "bad.zarr", *how, *(more or ROLES), expect=2)
-    said = capsys.readouterr().err
+    call = ("ingest", path, folder / "bad.zarr", *how, *(more or ROLES))
+    said = said_here(capsys, *call, expect=2)
     assert "expected" in said or "The smallest cap that works" in said
     assert "Traceback" not in said
     assert not (folder / "bad.zarr").exists()

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import zarr
 from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, RNG, STATUS, write_bed
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from examples import examples, given, st
+from refusals import refused
 from stores import values_of
 from tables import here, opened, said_here
 
@@ -180,15 +179,13 @@ def test_a_file_that_is_missing_or_ragged_is_named(tmp_path, suffix):
 def test_a_damaged_file_or_one_by_samples_is_refused(tmp_path, head, cut, message):
     path = write_bed(tmp_path)
     path.write_bytes((bytes.fromhex(head) + path.read_bytes()[3:])[cut])
-    with pytest.raises(InputError, match=message):
-        srs_ooc.ingest(path, tmp_path / "g.zarr")
+    refused(InputError, message, srs_ooc.ingest, path, tmp_path / "g.zarr")
 
 
 def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
     table = opened(path := write_bed(tmp_path))
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(InputError, match="Leave the file alone"):
-        table.read(np.array([N_VARIANTS - 1]), None)
+    refused(InputError, "Leave the file alone", table.read, np.array([N_VARIANTS - 1]), None)
 
 
 def test_options_of_text_tables_are_refused(tmp_path, capsys):
@@ -268,8 +265,7 @@ def test_a_damaged_pgen_file_is_refused(tmp_path):
     data = path.read_bytes()
     for damaged in (data[:3], data[:20], data[: len(data) // 2], data[:2] + b"\x77" + data[3:]):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="expected"):
-            srs_ooc.ingest(path, tmp_path / "g.zarr")
+        refused(InputError, "expected", srs_ooc.ingest, path, tmp_path / "g.zarr")
     assert not (tmp_path / "g.zarr").exists()
 
 
@@ -284,8 +280,7 @@ def test_variants_of_more_alleles_and_files_of_others_are_refused(tmp_path):
         beside = path.with_suffix(suffix)
         text = beside.read_text()
         beside.write_text(text[: text[:-1].rindex("\n") + 1])
-        with pytest.raises(InputError, match="belong together"):
-            srs_ooc.ingest(path, tmp_path / "g.zarr")
+        refused(InputError, "belong together", srs_ooc.ingest, path, tmp_path / "g.zarr")
         beside.unlink()
         with pytest.raises(InputError, match=f"expected {beside.name} in the same folder"):
             srs_ooc.ingest(path, tmp_path / "g.zarr")
@@ -435,8 +430,8 @@ def test_samples_without_a_line_have_no_family_that_is_known(tmp_path, capsys):
     lines = options[1].read_text().splitlines()
     options[1].write_text("\n".join(lines[:-1]) + "\n")
     command = ("ingest", write_bed(tmp_path), tmp_path / "g.zarr", *options, "--groups", "FID")
-    refused = said_here(capsys, *command, expect=2)
-    assert "(--groups): expected a text, found an empty cell" in refused
+    said = said_here(capsys, *command, expect=2)
+    assert "(--groups): expected a text, found an empty cell" in said
 
 
 @pytest.mark.parametrize("given", ["file", "values"])
@@ -455,9 +450,9 @@ def test_a_target_given_apart_stands_for_phenotypes_that_are_missing(tmp_path, g
 def test_where_all_phenotypes_are_missing_others_are_offered(tmp_path, one):
     path = write_bed(tmp_path, fam=[f"0 I{i} 0 0 {1 + i % 2} {one}" for i in range(N_ROWS)])
     for target in (None, "phenotype"):
-        with pytest.raises(InputError, match="'phenotype', in all rows missing") as error:
-            srs_ooc.ingest(path, tmp_path / "g.zarr", target=target)
-        offered = str(error.value).partition("Name one of")[2]
+        call = srs_ooc.ingest, path, tmp_path / "g.zarr"
+        said = refused(InputError, "'phenotype', in all rows missing", *call, target=target)
+        offered = said.partition("Name one of")[2]
         assert "phenotype," not in offered
         assert "samples FILE" in offered
         assert "no_target" in offered
@@ -507,8 +502,8 @@ def test_missing_texts_are_said_of_samples_beside_genotypes(tmp_path, capsys):
     table[1].write_text("\n".join(text[:-2]) + "\n")  # rows that it lacks are missing as well
     said_of(capsys, *options, "--missing", "-99")
     assert Store.open(store).n_rows == N_ROWS - 3
-    refused = said_here(capsys, "ingest", *options, "--overwrite", "--no-header", expect=2)
-    assert "only for text tables" in refused
+    said = said_here(capsys, "ingest", *options, "--overwrite", "--no-header", expect=2)
+    assert "only for text tables" in said
 
 
 @pytest.mark.parametrize("name", ["study.bed-pheno.csv", "study.bed (1).csv", "my.pgen~"])

@@ -7,7 +7,9 @@ import warnings
 from decimal import Decimal
 
 import numpy as np
+import pandas
 import pytest
+from refusals import refused
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
@@ -17,6 +19,11 @@ from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
 LABELS = ["u", "v"] * 3
+
+
+def series(*cells):
+    """A frame of one column of Python objects."""
+    return pandas.DataFrame({"a": pandas.Series([*cells], dtype=object)})
 
 
 def feature(folder, thing, **options):
@@ -62,16 +69,13 @@ def test_a_target_in_a_matrix_object(tmp_path):
     ],
 )
 def test_python_objects_in_pandas_columns(tmp_path, cells, kind, values):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": pandas.Series(cells, dtype=object)})
-    found = feature(tmp_path, frame)
+    found = feature(tmp_path, series(*cells))
     assert found[0] == kind
     np.testing.assert_array_equal(found[1], values)
 
 
 def test_numbers_and_texts_in_one_column_take_a_word(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": pandas.Series([1, "X", 1, "X", 2, 2], dtype=object)})
+    frame = series(1, "X", 1, "X", 2, 2)
     with pytest.raises(InputError, match=r"column 'a', row 2: expected a number .* found 'X'"):
         feature(tmp_path, frame)
     kind, values = feature(tmp_path, frame, kinds={"a": "categorical"})
@@ -91,10 +95,7 @@ def test_numbers_and_texts_in_one_column_take_a_word(tmp_path):
     ],
 )
 def test_objects_that_are_neither(tmp_path, cells, match):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": pandas.Series(cells, dtype=object)})
-    with pytest.raises(InputError, match=f"column 'a', {match}"):
-        feature(tmp_path, frame)
+    refused(InputError, f"column 'a', {match}", feature, tmp_path, series(*cells))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,24 +108,21 @@ def test_the_missing_value_of_integers_of_r_is_refused(tmp_path):
 
 
 def test_dtypes_by_other_names(tmp_path):
-    pandas = pytest.importorskip("pandas")
     arrow = pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"a": pandas.interval_range(0, 6)})
-    with pytest.raises(InputError, match=r"column 'a': expected numbers, found interval"):
-        feature(tmp_path, frame)
+    refused(InputError, r"column 'a': expected numbers, found interval", feature, tmp_path, frame)
     half = pandas.array([0.5, None, 1, 2, 3, 4], dtype=pandas.ArrowDtype(arrow.float16()))
     values = feature(tmp_path, pandas.DataFrame({"a": half}))[1]
     np.testing.assert_array_equal(values, [0.5, math.nan, 1, 2, 3, 4])
 
 
 def test_columns_of_dates_are_refused_with_the_line_that_makes_days_of_them(tmp_path):
-    pandas = pytest.importorskip("pandas")
     days = pandas.to_datetime(["2024-01-03", "2024-01-01", None] * 2)
     frame = pandas.DataFrame({"d": days, "x": range(6), "e": days.tz_localize("UTC")})
-    with pytest.raises(InputError, match=r"column 'd': .* The same holds of 'e' \(datetime") as why:
-        feature(tmp_path, frame)
+    expected = r"column 'd': .* The same holds of 'e' \(datetime"
+    said = refused(InputError, expected, feature, tmp_path, frame)
     line = 'df["d"] = (df["d"] - df["d"].min()).dt.days'.replace('"', "'")
-    assert f"As numbers, by pandas: {line}." in str(why.value)
+    assert f"As numbers, by pandas: {line}." in said
     scope = {"df": frame.drop(columns="e")}
     exec(line, scope)
     assert feature(tmp_path, scope["df"][["d"]])[1][:2] == [2, 0]
@@ -132,10 +130,10 @@ def test_columns_of_dates_are_refused_with_the_line_that_makes_days_of_them(tmp_
 
 def mended(tmp_path, frame, **scope):
     """A frame after the lines that its refusal proposes."""
-    with pytest.raises(InputError, match=r"expected numbers, found .* As numbers, by") as why:
-        feature(tmp_path, frame, overwrite=True)
+    expected = r"expected numbers, found .* As numbers, by"
+    said = refused(InputError, expected, feature, tmp_path, frame, overwrite=True)
     scope["df"] = frame
-    for line in re.findall(r"As numbers, by \w+: (.*?)\.(?= As numbers| Or )", str(why.value)):
+    for line in re.findall(r"As numbers, by \w+: (.*?)\.(?= As numbers| Or )", said):
         exec(line, scope)
     return scope["df"]
 
@@ -157,7 +155,6 @@ def test_columns_of_dates_times_durations_and_decimals_of_polars_and_arrow(tmp_p
 
 
 def test_sparse_columns_durations_periods_and_intervals_of_pandas_are_mended_at_once(tmp_path):
-    pandas = pytest.importorskip("pandas")
     lengths = pandas.to_timedelta([3, 1, None] * 2, "D")
     columns = {
         "a sparse": pandas.arrays.SparseArray([3.0, 1.0, math.nan] * 2),
@@ -183,8 +180,7 @@ def test_columns_of_type_null_are_missing(tmp_path):
 def test_integers_of_128_bits_in_polars(tmp_path):
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": polars.Series(range(6), dtype=polars.Int128)})
-    with pytest.raises(InputError, match="column 'a': expected numbers, found int128"):
-        feature(tmp_path, frame)
+    refused(InputError, "column 'a': expected numbers, found int128", feature, tmp_path, frame)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +196,7 @@ def test_integers_of_128_bits_in_polars(tmp_path):
     ],
 )
 def test_targets_that_are_no_list_of_items(tmp_path, target, match):
-    with pytest.raises(InputError, match=match):
-        srs_ooc.ingest(np.ones((6, 2)), tmp_path / "t.zarr", target=target)
+    refused(InputError, match, srs_ooc.ingest, np.ones((6, 2)), tmp_path / "t.zarr", target=target)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -258,10 +253,8 @@ def test_narrow_cells_make_the_store_that_doubles_make(tmp_path, dtype):
         ("groups", {"target": LABELS, "groups": [0, 1, 0, 1, 2, 3], "aggregate": "mean"}),
     ):
         for form, table in (("narrow", cells), ("wide", cells.astype(float))):
-            np.save(tmp_path / f"{form}.npy", table)
-            srs_ooc.ingest(
-                tmp_path / f"{form}.npy", tmp_path / f"{form}.zarr", overwrite=True, **more
-            )
+            np.save(path := tmp_path / f"{form}.npy", table)
+            srs_ooc.ingest(path, tmp_path / f"{form}.zarr", overwrite=True, **more)
         narrow, wide = (Store.open(tmp_path / f"{form}.zarr") for form in ("narrow", "wide"))
         assert narrow.manifest.checksums == wide.manifest.checksums, name
         assert narrow.manifest.values_dtype == wide.manifest.values_dtype, name

@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from command import srs_ooc
 
@@ -29,6 +30,9 @@ _RDS = b"X\n\0\0\0\3\0\4\2\2\0\3\5\0\0\0\0\5UTF-8\0\0\3\x13"
 _PICKLE = b"\x80\5\x95z\3\0\0\0\0\0\0\x8c\x11pandas.core.frame\x94\x8c\tDataFrame\x94\x93"
 _SAV = b"$FL2@(#) SPSS DATA FILE - https://github.com/WizardMac/ReadStat"
 _TABLE = b"a,b,y\n" + b"".join(b"%d,%d,%s\n" % (i, i * i, b"uv"[i % 2 :][:1]) for i in range(1, 9))
+
+
+_PACKED = gzip.compress(_TABLE, mtime=0)
 
 
 def packed(name, text=b"x"):
@@ -55,10 +59,7 @@ KINDS = {
     "d.zsav": ("SPSS", _SAV.replace(b"2", b"3", 1)),
     "d.dta": ("Stata", b"<stata_dta><header><release>118</release><byteorder>LSF</byteorder>"),
     "old.dta": ("Stata", b"r\2\1\0\4\0\x08\0\0\0\0\0"),
-    "d.sas7bdat": (
-        "SAS",
-        bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0\x09\xc7\x31\x8c\x18\x1f",
-    ),
+    "d.sas7bdat": ("SAS", bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f")),
     "d.xpt": ("SAS transport", b"HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!000000000000"),
     "eight.xpt": ("SAS transport", b"HEADER RECORD*******LIBV8   HEADER RECORD!!!!!!!0000"),
     "d.xlsx": ("a workbook", packed("docProps/app.xml")),
@@ -73,15 +74,9 @@ KINDS = {
         b'# Program:featureCounts v2.0.3; Command:"featureCounts" "-a" "g.gtf"\n'
         b"Geneid\tChr\tStart\tEnd\tStrand\tLength\ts1.bam\ts2.bam\ng0\tchr1\t1\t600\t+\t600\t40\t42\n",
     ),
-    "proteinGroups.txt": (
-        "MaxQuant",
-        b"Protein IDs\tMajority protein IDs\tPeptide counts (all)\nP1;P2\tP1\t6;2\n",
-    ),
+    "proteinGroups.txt": ("MaxQuant", b"Protein IDs\tMajority protein IDs\tPeptide counts (all)\n"),
     "d.ped": ("PLINK's text", b"1 1 0 0 1  1  A A  G T\n2 1 0 0 1  1  A C  T G\n"),
-    "GDS507.soft": (
-        "GEO SOFT",
-        b"^DATABASE = Geo\n!Database_name = Gene Expression Omnibus (GEO)\n",
-    ),
+    "GDS507.soft": ("GEO SOFT", b"^DATABASE = Geo\n!Database_name = Gene Expression Omnibus (GEO)"),
     "GSM11805.txt": ("GEO SOFT", b"^SAMPLE = GSM11805\n!Sample_title = N035 Normal Human Kidney\n"),
     "umi.tsv": ("UMI-tools", b"gene\tcell\tcount\nENSG00000011304.18\tACAAGG\t33\n"),
     "d.html": ("a web page", b"\n<!DOCTYPE html>\n<html><head>"),
@@ -157,13 +152,9 @@ def test_a_sample_table_is_refused_alike(tmp_path):
     [
         ("t.h5ad", _TABLE, "that of HDF5, but it is a text table"),
         ("t.xls", _TABLE.replace(b",", b"\t"), "that of a workbook, but it is a text table"),
-        (
-            "t.txt",
-            gzip.compress(_TABLE, mtime=0),
-            "that of a file not packed, but it is packed by gzip",
-        ),
+        ("t.txt", _PACKED, "that of a file not packed, but it is packed by gzip"),
         ("t.csv.gz", _TABLE, "that of a file packed by gzip, but it is not packed"),
-        ("t.csv.gz", gzip.compress(_TABLE, mtime=0), ""),
+        ("t.csv.gz", _PACKED, ""),
         ("t.csv", _TABLE, ""),
         ("t.dat", _TABLE, ""),
     ],
@@ -180,16 +171,13 @@ def test_the_content_decides_and_a_name_that_says_otherwise_is_remarked(
 
 
 def test_a_parquet_file_called_csv_is_read_as_what_it_is(tmp_path):
-    pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "y": [*"uvuv"]})
     frame.to_parquet(tmp_path / "t.csv")
     out = srs_ooc("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--dry-run").stdout
     first, second = out.splitlines()[:2]
-    assert first == (
-        "read as: Parquet, by its first bytes; parquet; names: its own; row ids: none; "
-        "beside the rows: nothing"
-    )
+    read_as = "read as: Parquet, by its first bytes; parquet; names: its own; row ids: none; "
+    assert first == f"{read_as}beside the rows: nothing"
     assert second == ("note: its name is that of a text table, but it is Parquet, and was read so")
 
 

@@ -5,23 +5,19 @@ biom-format 2.1.18.
 """
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb, srs_ooc
+from command import check_least_cap, srs_ooc
+from tables import data_file, opened
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.formats.files import opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.opening import open_store
 from srs_ooc.testing import check_table
 
 h5py = pytest.importorskip("h5py")
 TEXT = h5py.string_dtype()
-DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[4] / "shared" / "data"))
 COUNTS = np.array([[0, 3, 0, 1, 0], [2, 0, 0, 0, 7], [0, 0, 0, 0, 0], [1, 1, 4, 0, 2]])
 """Samples x features."""
 BARCODES = ["AAAC-1", "AAAG-1", "AACT-1", "AAGT-1"]
@@ -111,12 +107,6 @@ def biom(path, sides=("observation", "sample")):
     return path
 
 
-def opened(path, memory_mb=4000, **options):
-    scratch = next(one for one in path.parents if one.is_dir()) / "scratch"
-    scratch.mkdir(exist_ok=True)
-    return opener_of(path)(scratch, IngestOptions(memory_mb=memory_mb, **options))
-
-
 COLUMNS = COUNTS.T.astype(float).tolist()
 
 
@@ -186,7 +176,7 @@ def test_columns_beside_are_roles_and_orient_features_changes_nothing(tmp_path):
             how = ("--orient", orient, "--overwrite")
             srs_ooc("ingest", file, tmp_path / "b.zarr", *people, *how)
             assert set(open_store(tmp_path / "b.zarr").row_ids) == {*BARCODES}
-    assert opened(gctx(tmp_path / "g").with_name("g::.T")).shape == (4, 5)
+    assert opened(f"{gctx(tmp_path / 'g')}::.T").shape == (4, 5)
     assert opened(tmp_path / "g::0/DATA/0/matrix.T").shape == (5, 4)
 
 
@@ -220,7 +210,7 @@ def test_lengths_that_contradict_are_refused(tmp_path):
             opened(changed(made(tmp_path / "x"), place, items))
     with pytest.raises(InputError, match="expected one matrix of numbers, found /hg19, /mm10"):
         opened(tenx_v2(tmp_path / "two", "hg19", "mm10"))
-    assert opened((tmp_path / "two").with_name("two::mm10")).shape == (4, 5)
+    assert opened(tmp_path / "two::mm10").shape == (4, 5)
     linked = changed(loom(tmp_path / "x"), "col_attrs")
     with h5py.File(linked, "a") as file:
         file["col_attrs"] = h5py.ExternalLink(str(loom(tmp_path / "other")), "col_attrs")
@@ -265,9 +255,7 @@ def test_a_matrix_that_is_square_keeps_its_sides(tmp_path):
     ],
 )  # fmt: skip
 def test_files_of_the_tools_are_read(tmp_path, name, shape, total, ids, names):
-    if not (file := DATA / "files" / name).is_file():
-        pytest.skip(f"{file} is not there")
-    table = opener_of(file)(tmp_path, IngestOptions())
+    table = opened(data_file("files", name), scratch=tmp_path)
     assert table.shape == shape
     values = table.read(np.arange(shape[0 if table.by_rows else 1]), None)
     assert float(values.sum(dtype=float)) == pytest.approx(total)
@@ -287,5 +275,4 @@ def test_the_smallest_cap_that_is_named_works(tmp_path):
             group[f"features/{name}"] = np.array([f"{name}{i}" for i in range(20_000)], "S")
         group["features/feature_type"] = np.array(["a", "b"] * 10_000, "S")
     asked = ("ingest", path, tmp_path / "c.zarr", "--no-target", "--feature-type", "b")
-    least = int(error_of(*asked, "--memory-mb", 60).split()[-1].rstrip("."))
-    assert peak_kb(*asked, "--memory-mb", least) * 1024 < least * 10**6
+    check_least_cap(*asked, too_small=60)

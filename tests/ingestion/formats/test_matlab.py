@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from command import check_least_cap, srs_ooc
+from refusals import refused
 from tables import opened
 
 from srs_ooc.base.errors import BudgetError, InputError
@@ -57,8 +58,7 @@ def test_numbers_of_any_kind_sparse_or_not(tmp_path, kind):
 
 def test_an_empty_cell_is_none_and_one_of_several_is_named(tmp_path):
     path = written(tmp_path, a=X, b=X + 1, ids=texts("p", "", "r"), row=[1.0, 2.0])
-    with pytest.raises(InputError, match=r"found a \(double \(3, 2\)\), b .* name it: FILE::NAME"):
-        opened(path)
+    refused(InputError, r"found a \(double \(3, 2\)\), b .* name it: FILE::NAME", opened, path)
     check_table(opened(f"{path}::b"), (X + 1).T.tolist(), None, {"ids": ["p", None, "r"]})
     assert opened(f"{path}::row").read(np.arange(2), None).tolist() == [[1], [2]]
 
@@ -73,26 +73,21 @@ def test_the_command_line_takes_its_ids_and_its_target(tmp_path):
 
 
 def test_what_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(
-        InputError, match=r"t\.mat: expected one matrix of numbers, .* found y \(dou"
+    for arrays, cap, error, message in (
+        ({"y": [1.0, 2.0]}, 4000, InputError, r"t\.mat: expected one matrix of .* found y \(dou"),
+        ({"s": {"X": X}}, 4000, InputError, r"found s \(struct \(1, 1\)\)"),
+        ({"X": X * 1j}, 4000, InputError, "expected numbers"),
+        ({"X": X}, 50, BudgetError, "SciPy"),
     ):
-        opened(written(tmp_path, y=[1.0, 2.0]))
-    with pytest.raises(InputError, match=r"found s \(struct \(1, 1\)\)"):
-        opened(written(tmp_path, s={"X": X}))
-    with pytest.raises(InputError, match="expected numbers"):
-        opened(written(tmp_path, X=X * 1j))
-    with pytest.raises(BudgetError, match="SciPy"):
-        opened(written(tmp_path, X=X), memory_mb=50)
+        refused(error, message, opened, written(tmp_path, **arrays), memory_mb=cap)
     path = written(tmp_path, X=X)
     path.write_bytes(path.read_bytes()[:128] + bytes.fromhex(OCTAVE))
-    with pytest.raises(InputError, match=r"expected logical cells of a byte .* Save double\(T\)"):
-        opened(path)
+    refused(InputError, r"expected logical cells of a byte .* Save double\(T\)", opened, path)
     path = written(tmp_path, X=np.random.default_rng(1).random((40, 30)))
     data = path.read_bytes()
     for size in (128, 140, len(data) // 2):
         path.write_bytes(data[:size])
-        with pytest.raises(InputError, match=r"t\.mat: expected"):
-            opened(path)
+        refused(InputError, r"t\.mat: expected", opened, path)
 
 
 @pytest.mark.slow

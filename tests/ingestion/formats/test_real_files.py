@@ -1,24 +1,22 @@
 """Files that other programs wrote: those inside bed-reader's wheel, and some of public projects."""
 
 import csv
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tables import data_file, here, write_lines
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
-from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import FORMATS
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.formats.genotypes import BedTable
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.store import Store
 
-DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[4] / "shared" / "data"))
 WHOLE = ["plink_sim_10s_100v_10pmiss", "small", "some_missing", "sparse", "toydata.5chrom"]
 REFUSED = {
     "badfile": "expected badfile.bim in the same folder",
@@ -38,13 +36,6 @@ def opened(path):
 def inside_bed_reader(name: str) -> Path:
     bed_reader = pytest.importorskip("bed_reader")
     return Path(bed_reader.__file__).parent / "tests" / "data" / f"{name}.bed"
-
-
-def beside(*parts: str) -> Path:
-    path = DATA.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    return path
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -67,21 +58,18 @@ def test_its_damaged_files_are_refused_with_the_reason(name):
 
 
 def test_regenie_s_example_is_found_as_regenie_found_it(tmp_path):
-    folder = beside("regenie-example")
+    folder = data_file("regenie-example")
     people = {}
     for name in ("phenotype_bin.txt", "covariates.txt"):
         with (folder / name).open() as file:
             for row in csv.DictReader(file, delimiter=" "):
                 people.setdefault(row["IID"], {}).update(row)
     names = ["IID", "Y1", "V1", "V2", "V3"]
-    lines = [",".join(names), *(",".join(row[one] for one in names) for row in people.values())]
-    (tmp_path / "people.csv").write_text("\n".join(lines))
+    rows = [[row[one] for one in names] for row in people.values()]
+    write_lines(tmp_path / "people.csv", [names, *rows])
     joined = ["--samples", tmp_path / "people.csv", "--id", "IID", "--target", "Y1"]
     joined += ["--covariates", "V1,V2,V3", "--link"]
-    command = ["ingest", folder / "example.bed", tmp_path / "y.zarr", *joined]
-    with pytest.raises(SystemExit) as ended:
-        main([str(one) for one in command])
-    assert ended.value.code == 0
+    here("ingest", folder / "example.bed", tmp_path / "y.zarr", *joined)
     with (folder / "example.test_bin_out_firth_Y1.regenie").open() as file:
         theirs = {row["ID"]: float(row["LOG10P"]) for row in csv.DictReader(file, delimiter=" ")}
     store = Store.open(tmp_path / "y.zarr")
@@ -97,14 +85,9 @@ def test_regenie_s_example_is_found_as_regenie_found_it(tmp_path):
 @pytest.mark.parametrize("matrix", ["", "::layers/sparse", "::layers/array"])
 def test_an_archive_of_anndata_0_7_is_read(tmp_path, matrix):
     h5py = pytest.importorskip("h5py")
-    path = beside("anndata-archives", "v0.7.0-adata.h5ad")
-    manifest = srs_ooc.ingest(
-        f"{path}{matrix}",
-        tmp_path / "a.zarr",
-        target="obs_cat",
-        covariates=["float64"],
-        min_class_rows=1,
-    )
+    path = data_file("anndata-archives", "v0.7.0-adata.h5ad")
+    roles = {"target": "obs_cat", "covariates": ["float64"], "min_class_rows": 1}
+    manifest = srs_ooc.ingest(f"{path}{matrix}", tmp_path / "a.zarr", **roles)
     with h5py.File(path) as file:
         codes = file["obs/obs_cat"][:]
         assert manifest.n_rows == (codes >= 0).sum()
@@ -113,7 +96,7 @@ def test_an_archive_of_anndata_0_7_is_read(tmp_path, matrix):
 
 
 def test_an_archive_of_anndata_0_7_on_zarr_is_read(tmp_path):
-    with zipfile.ZipFile(beside("anndata-archives", "v0.7.8-adata.zarr.zip")) as archive:
+    with zipfile.ZipFile(data_file("anndata-archives", "v0.7.8-adata.zarr.zip")) as archive:
         archive.extractall(tmp_path / "a")
     roles = {"target": "obs_cat", "covariates": ["float64"], "min_class_rows": 1}
     manifest = srs_ooc.ingest(tmp_path / "a", tmp_path / "a.zarr", **roles)
@@ -161,10 +144,10 @@ def doors(folder: Path, values, names, target):
 
 
 def test_madelon_is_one_table_through_every_door(tmp_path):
-    rows = np.loadtxt(beside("madelon.csv.gz"), delimiter=",", dtype=str)
+    rows = np.loadtxt(data_file("madelon.csv.gz"), delimiter=",", dtype=str)
     names, target = rows[0, :-1].tolist(), rows[1:, -1].tolist()
     values = rows[1:, :-1].astype(float)
-    plain = srs_ooc.ingest(beside("madelon.csv.gz"), tmp_path / "csv.zarr", memory_mb=512)
+    plain = srs_ooc.ingest(data_file("madelon.csv.gz"), tmp_path / "csv.zarr", memory_mb=512)
     n_doors = 0
     for path, named in doors(tmp_path, values, names, target):
         made = srs_ooc.ingest(path, tmp_path / "made.zarr", target=named, overwrite=True)

@@ -8,12 +8,13 @@ import zarr
 from command import error_of
 from command import srs_ooc as program
 from object_server import serving
+from refusals import refused
+from tables import opened as opened_by
+from tables import write_columns
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.urls import Url
-from srs_ooc.ingestion.formats.files import opener_of
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.objects import Objects
 from srs_ooc.testing import check_table
@@ -31,11 +32,8 @@ CHUNKS = [(23, 1), (23, 4), (5, 11), (5, 3), (1, 1), (40, 40)]
 
 def as_csv(folder, values=VALUES, names=GENES):
     """Ingest the table as CSV, and return the manifest."""
-    lines = [",".join(["id", *names, "y"])]
-    for row, cells, label in zip(ROWS, values.tolist(), LABELS, strict=False):
-        shown = ["" if np.isnan(cell) else repr(cell) for cell in cells]
-        lines.append(",".join([row, *shown, label]))
-    (folder / "t.csv").write_text("\n".join(lines) + "\n")
+    columns = dict(zip(names, values.T.tolist(), strict=True))
+    write_columns(folder / "t.csv", {"id": ROWS, **columns, "y": LABELS})
     return srs_ooc.ingest(folder / "t.csv", folder / "csv.zarr", row_ids="id", target="y")
 
 
@@ -45,9 +43,8 @@ def as_array(path, values, **more):
     return array
 
 
-def opened(path, scratch, **options):
-    scratch.mkdir(exist_ok=True)
-    return opener_of(path)(scratch, IngestOptions(**options))
+def opened(path, scratch):
+    return opened_by(path, scratch=scratch)
 
 
 def dataset(folder, form, values=VALUES, dims=("sample", "gene"), **more):
@@ -162,8 +159,7 @@ def test_what_lies_beside_is_decoded_and_a_bad_attribute_refused_where_it_is_nee
         group["age"].attrs["scale_factor"] = wrong
         zarr.consolidate_metadata(path)
         known = opened(path, tmp_path / "other").annotations
-        with pytest.raises(InputError, match="age: expected one number as scale_factor, found"):
-            list(known["age"])
+        refused(InputError, "age: expected one number as scale_factor, found", list, known["age"])
 
 
 def test_packed_numbers_are_unpacked_and_absent_chunks_are_filled(tmp_path):
@@ -189,12 +185,12 @@ def test_one_of_several_is_named(tmp_path):
     zarr.create_group(tmp_path / "g.zarr/in")
     check_table(opened(tmp_path / "g.zarr::in/b.T", tmp_path / "t"), (VALUES + 1).tolist())
     check_table(opened(tmp_path / "g.zarr::in", tmp_path / "i"), (VALUES + 1).T.tolist())
-    with pytest.raises(InputError, match=r"found .*a \(23, 11\).*Name one: .*g\.zarr::NAME"):
-        opened(tmp_path / "g.zarr", tmp_path / "c")
-    with pytest.raises(InputError, match="expected an array 'd', found"):
-        opened(tmp_path / "g.zarr::d", tmp_path / "c")
-    with pytest.raises(InputError, match=r"expected numbers .* found"):
-        opened(tmp_path / "g.zarr::texts", tmp_path / "c")
+    for place, message in (
+        ("g.zarr", r"found .*a \(23, 11\).*Name one: .*g\.zarr::NAME"),
+        ("g.zarr::d", "expected an array 'd', found"),
+        ("g.zarr::texts", r"expected numbers .* found"),
+    ):
+        refused(InputError, message, opened, tmp_path / place, tmp_path / "c")
 
 
 @pytest.mark.slow
@@ -206,11 +202,9 @@ def test_what_is_no_table_is_refused(tmp_path):
         "ingest", tmp_path / "wide.zarr", tmp_path / "z"
     )
     zarr.create_array(tmp_path / "chunk.zarr", shape=(9, 9), dtype="f8", chunks=(10**5, 10**5))
-    with pytest.raises(BudgetError, match="cannot hold"):
-        srs_ooc.ingest(tmp_path / "chunk.zarr", tmp_path / "z")
+    refused(BudgetError, "cannot hold", srs_ooc.ingest, tmp_path / "chunk.zarr", tmp_path / "z")
     as_array(tmp_path / "c.zarr", np.ones((3, 3), complex))
-    with pytest.raises(InputError, match="found complex128"):
-        opened(tmp_path / "c.zarr", tmp_path / "scratch")
+    refused(InputError, "found complex128", opened, tmp_path / "c.zarr", tmp_path / "scratch")
     (tmp_path / "c.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
     with pytest.raises(InputError, match=r"could not read it.*Get the folder again"):
         opened(tmp_path / "c.zarr", tmp_path / "scratch")
@@ -233,18 +227,12 @@ def test_codecs_that_run_code_are_refused(tmp_path, role):
     as_array(tmp_path / "a.zarr", VALUES, zarr_format=2)
     said = json.loads((tmp_path / "a.zarr/.zarray").read_text())
     changed = {"compressor": {"id": "pickle"}, "filters": [{"id": "pickle"}], "dtype": "|O"}
-    said[role] = changed[role]
-    (tmp_path / "a.zarr/.zarray").write_text(json.dumps(said))
-    with pytest.raises(InputError, match=r"could not read it|may run code"):
-        opened(tmp_path / "a.zarr", tmp_path / "scratch")
-    said |= {
-        "dtype": "<f8",
-        "filters": None,
-        "compressor": {"id": "categorize", "labels": [], "dtype": "<U1"},
-    }
-    (tmp_path / "a.zarr/.zarray").write_text(json.dumps(said))
-    with pytest.raises(InputError, match=r"could not read it|may run code"):
-        opened(tmp_path / "a.zarr", tmp_path / "scratch")
+    categories = {"id": "categorize", "labels": [], "dtype": "<U1"}
+    plain = {"dtype": "<f8", "filters": None, "compressor": categories}
+    for change in ({role: changed[role]}, plain):
+        (tmp_path / "a.zarr/.zarray").write_text(json.dumps(said | change))
+        with pytest.raises(InputError, match=r"could not read it|may run code"):
+            opened(tmp_path / "a.zarr", tmp_path / "scratch")
 
 
 def test_names_of_another_length_are_refused(tmp_path):
@@ -321,12 +309,7 @@ def test_vcf_zarr(tmp_path, form):
     other = srs_ooc.open_store(tmp_path / "y.zarr")
     assert list(other.covariates()[0].values) == [30, 40, 50, 60, 70]
     data = {"id": list("abcde"), **dict(zip(VARIANTS, DOSAGES, strict=True)), "ill": list("vvvuu")}
-    lines = [",".join(f'"{name}"' for name in data)]
-    lines += [
-        ",".join("" if one != one else str(one) for one in row)
-        for row in zip(*data.values(), strict=True)
-    ]
-    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    write_columns(tmp_path / "t.csv", data)
     expected = srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "csv.zarr", row_ids="id")
     assert store.manifest.checksums == expected.checksums
 
