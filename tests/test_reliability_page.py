@@ -15,8 +15,10 @@ NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
 
 
 def functions_of(file):
-    tree = ast.parse((TESTS / file).read_text())
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    """The names of a file's functions, and of what it assigns: tests are made by functions, too."""
+    body = ast.parse((TESTS / file).read_text()).body
+    made = {ast.unparse(node.targets[0]) for node in body if isinstance(node, ast.Assign)}
+    return made | {node.name for node in body if isinstance(node, ast.FunctionDef)}
 
 
 def test_the_tests_named_are_there():
