@@ -10,11 +10,12 @@ import json
 import shutil
 import sys
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, repeat, starmap
+from itertools import accumulate, chain, count, repeat, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -96,6 +97,25 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
     return left - max(0, resident_nbytes() - own.n_bytes)
 
 
+def _places_of(store: Store, first: int) -> Ints:
+    """Return where a piece stores its features, counted from the ``first``, its own first one.
+
+    Raises
+    ------
+    StoreError
+        If they are not in the order of the whole, in which all are read once; but variants of a
+        linked store lie as in its file.
+    """
+    positions = store.array("positions")
+    order = ingest_options.stored_positions(store.n_features, first)
+    if not (store.manifest.is_linked or np.array_equal(positions, order)):
+        raise StoreError(
+            f"{store.place}: expected features in the order of the whole, found those of a "
+            "piece that an older version made, or of another table. Begin again without it."
+        )
+    return first + np.argsort(positions)
+
+
 class Merging(CodedFeatures):
     """The features of the stores of pieces of a table, or some features of another store.
 
@@ -120,30 +140,22 @@ class Merging(CodedFeatures):
         self, stores: list[Store], chosen: Ints | None = None, rows: list[Ints32] | None = None
     ) -> None:
         self._stores, one = stores, stores[0].manifest
-        self._rows = rows or [ALL_ROWS] * len(stores)
-        self._ends = np.cumsum([store.n_features for store in stores])
-        n_features = int(self._ends[-1]) if chosen is None else len(chosen)
+        self._rows, self._chosen = rows or [ALL_ROWS] * len(stores), chosen
         dtypes = {store.manifest.values_dtype for store in stores}
         own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
         values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
         # codes of its own, whatever those are linked to
         self.form = StoreForm(one.code_dtype, values_dtype, chosen is None and all(own))
-        self.shape = Shape(one.n_rows, n_features)
         columns = chain(*(store.manifest.feature_columns for store in stores))
         self._known = tuple(dict.fromkeys(columns))
-        self._positions = ingest_options.stored_positions(n_features)
-        self._chosen = None if chosen is None else chosen[self._positions]
-        self.holds_texts = any(store.manifest.kind_counts["categorical"] for store in stores)
-        if self._chosen is not None and self.holds_texts:
-            self.holds_texts = bool((stores[0].kinds()[self._chosen] == CATEGORICAL).any())
-        for store, end in zip(stores, self._ends.tolist(), strict=True) if chosen is None else ():
-            order = ingest_options.stored_positions(store.n_features, end - store.n_features)
-            linked = store.manifest.is_linked  # features lie as in its file
-            if not linked and not np.array_equal(store.array("positions"), order):
-                raise StoreError(
-                    f"{store.place}: expected features in the order of the whole, found those of a "
-                    "piece that an older version made, or of another table. Begin again without it."
-                )
+        kinds = (store.kinds() if chosen is None else store.kinds()[chosen] for store in stores)
+        self.holds_texts = any((some == CATEGORICAL).any() for some in kinds)
+        *self._firsts, _ = accumulate((store.n_features for store in stores), initial=0)
+        if chosen is None:
+            chosen = np.concatenate([*map(_places_of, stores, self._firsts)])
+        self.shape = Shape(one.n_rows, len(chosen))
+        self._positions = ingest_options.stored_positions(len(chosen))
+        self._stored = chosen.astype(np.uint32)[self._positions]  # all of a store after one another
 
     def room(self, memory_mb: float) -> int:
         """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
@@ -182,9 +194,9 @@ class Merging(CodedFeatures):
             self._readers = {n: [store.values(n).columns for store in self._stores] for n in floats}
             if self._chosen is not None:
                 self._readers["values"] = [one.column_parts]  # looks at categories too
-            self._facts = {name: [store.array(name) for store in self._stores] for name in FACTS}
+            facts_of = ([store.array(name) for store in self._stores] for name in FACTS)
+            self._facts = dict(zip(FACTS, map(np.concatenate, facts_of), strict=True))
             self._categories = [store.categories() for store in self._stores]
-            self._n_read = np.zeros(len(self._ends), np.int64)
             return write_store(
                 folder,
                 self,
@@ -197,28 +209,12 @@ class Merging(CodedFeatures):
             )
 
     def _parts(self, first: int, last: int) -> list[Part]:
-        """Return the parts of a batch; batches are asked for one after the other, from 0 on.
-
-        Features of a piece follow each other both there and in the whole; those of a linked store
-        lie as in its file.
-        """
-        if self._chosen is not None:
-            stored = self._chosen[first:last]
-            order = np.argsort(stored)
-            return [(0, stored[order], order)]
-        which = np.searchsorted(self._ends, self._positions[first:last], "right")
-        parts = []
-        for piece in np.unique(which).tolist():
-            places = np.flatnonzero(which == piece)
-            stored = self._n_read[piece] + np.arange(len(places))
-            if (store := self._stores[piece]).manifest.is_linked:
-                positions = self._positions[first + places].astype(np.int64)
-                order = np.argsort(positions)
-                first_here = self._ends[piece] - store.n_features
-                stored, places = positions[order] - first_here, places[order]
-            parts.append((piece, stored, places))
-            self._n_read[piece] += len(places)
-        return parts
+        """Return the parts of a batch: features of a piece, but of a linked one, lie together."""
+        stored = self._stored[first:last].astype(np.int64)
+        order = np.argsort(stored)
+        cuts = np.searchsorted(stored[order], self._firsts[1:])
+        each = zip(count(), self._firsts, np.split(order, cuts))
+        return [(i, stored[places] - start, places) for i, start, places in each if len(places)]
 
     def _floats(self, name: str, n: int, parts: list[Part]) -> NDArray[Any]:
         """Return the values of a batch of so many features, or ranges of their codes."""
@@ -240,28 +236,19 @@ class Merging(CodedFeatures):
         """
         n, parts = stop - start, self._parts(start, stop)
         codes = np.empty((n, self.shape.n_rows), self.form.code_dtype)
-        facts = [np.empty(n, arrays[0].dtype) for arrays in self._facts.values()]
-        for piece, stored, places in parts:
-            for fact, arrays in zip(facts, self._facts.values(), strict=True):
-                fact[places] = arrays[piece][stored]
-            if self._chosen is None:
-                codes[places] = self._columns[piece].codes(stored, self._rows[piece])
         floats = tuple(self._floats(name, n, parts) for name in self._readers)
         if self._chosen is not None:
             code_columns(floats[0], codes)
+        for piece, stored, places in parts if self._chosen is None else ():
+            codes[places] = self._columns[piece].codes(stored, self._rows[piece])
+        features, none = self._stored[start:stop], np.zeros((n, 0))
         if categories is not None:
-            self._write_categories(parts, categories)
-        none = np.zeros((n, 0))
-        known = dict(zip(FACTS, facts, strict=True))
+            for feature in features.tolist():
+                piece = bisect_right(self._firsts, feature) - 1
+                if texts := self._categories[piece].of(feature - self._firsts[piece]):
+                    categories.write(*joined([text.encode() for text in texts]))
+        known: Any = {name: facts[features] for name, facts in self._facts.items()}
         return Coded(codes, CodeFacts(**known, lows=none, highs=none), floats)
-
-    def _write_categories(self, parts: list[Part], categories: TextsWriter) -> None:
-        places = np.concatenate([places for _, _, places in parts])
-        sources = [(piece, i) for piece, stored, _ in parts for i in stored.tolist()]
-        for at in np.argsort(places).tolist():
-            piece, feature = sources[at]
-            if texts := self._categories[piece].of(feature):
-                categories.write(*joined([text.encode() for text in texts]))
 
     def lines(self, start: int, stop: int) -> Bytes:
         """Return the batch that is next as lines of a ``.bed`` file."""
@@ -273,10 +260,8 @@ class Merging(CodedFeatures):
 
     def _cells(self) -> Iterator[list[str]]:
         """Yield what is known of each feature of the whole, in the order of the source."""
-        order, places = np.argsort(self._positions), None
         for store in self._stores:
-            if self._chosen is not None:
-                places = store.positions_of(self._chosen[order]).tolist()
+            places = None if self._chosen is None else store.positions_of(self._chosen).tolist()
             own, cells = store.manifest.feature_columns, store.feature_cells(places)
             for some in cells if own else repeat((), store.n_features):
                 said = dict(zip(own, some, strict=True))
