@@ -503,15 +503,13 @@ class BedWriter(ColumnsWriter):
         """Yield the lines of features, counted, some at a time."""
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = len(self._present), self._floats["values"].chunk[0]
-        n_across = len(crcs) // ceil_div(n_features, chunk)
         most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
         step, read = max(1, most // chunk) * chunk, self._features.lines
         parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
         # some chunks at a time; the next are read while some are worked on
         for start, stop, lines in read_ahead((*part, read(*part)) for part in parts):
             each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
-            first = start // chunk * n_across
-            crcs[first : first + len(each) * n_across] = np.repeat(each, n_across)
+            crcs[start // chunk :][: len(each)] = np.array(each, np.uint32)[:, None]
             yield lines
             counts = self._bed.counts(lines, kept)
             is_there = counts > 0

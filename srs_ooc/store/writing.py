@@ -4,13 +4,13 @@ The metadata beside them, with which any Zarr client reads them, follow from the
 (:mod:`srs_ooc.store.manifest`).
 """
 
-import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,10 @@ TextBlocks = Iterable[tuple[bytes, Uints]]
 """Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
 
-class NewStore:
+class NewStore(ExitStack):
     """A store being written: its folder, and what is known of each file once it is written.
 
-    As a context manager it closes, unsynced, what is still open when the work has failed.
+    As a context manager it closes what is still open when the work has failed.
 
     Parameters
     ----------
@@ -57,17 +57,10 @@ class NewStore:
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.folder = folder
         self.checksums: dict[str, int] = {}
         self.lengths: dict[str, int] = {}
-        self.opened: set[SyncedFile] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in list(self.opened):
-            file.abandon()
 
     def small(self, name: str, blocks: Iterable[NDArray[Any]]) -> None:
         """Write a small array from blocks."""
@@ -111,9 +104,8 @@ class SyncedFile:
         path = store.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         self._store, self._name = store, name
-        self._file: BinaryIO = path.open("xb")
+        self._file = store.enter_context(path.open("xb"))
         self.nbytes = self.crc32 = 0
-        store.opened.add(self)
 
     def write(self, data: Any) -> None:
         """Append bytes or a C-contiguous array."""
@@ -122,19 +114,11 @@ class SyncedFile:
         self.nbytes += len(view)
         self.crc32 = zlib.crc32(view, self.crc32)
 
-    def abandon(self) -> None:
-        """Close without syncing: the work has failed."""
-        self._store.opened.discard(self)
-        with contextlib.suppress(OSError):
-            self._file.close()
-
     def close(self) -> None:
         """Flush to disk, close and note."""
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        finally:
-            self.abandon()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
         self._store.checksums[self._name] = self.crc32
         if (array := self._name.split("/", maxsplit=1)[0]) in SMALL_ARRAYS:
             self._store.lengths[array] = self.nbytes // dtype_of(array).itemsize
@@ -178,34 +162,28 @@ class CodesWriter:
     """
 
     def __init__(self, store: NewStore, shape: Shape, chunk_features: int, dtype: str) -> None:
-        self._store, self._shape, self._dtype = store, shape, np.dtype(dtype)
-        self._chunk_features = chunk_features
-        self._n_written = 0
-        self._file: SyncedFile | None = None
+        self._store, self._chunk_features, self._n_written = store, chunk_features, 0
+        self._nbytes = chunk_features * shape.n_rows * np.dtype(dtype).itemsize
 
     def write(self, codes: NDArray[Any]) -> None:
         """Append the codes (m, n_rows) of the next features."""
         while len(codes):
-            if self._file is None:
-                index = self._n_written // self._chunk_features
+            index, place = divmod(self._n_written, self._chunk_features)
+            if place == 0:
                 self._file = SyncedFile(self._store, chunk_file(index))
-            room = self._chunk_features - self._n_written % self._chunk_features
-            part, codes = codes[:room], codes[room:]
+            part, codes = np.split(codes, [self._chunk_features - place])
             self._file.write(np.ascontiguousarray(part))
-            if len(part) == room:
-                self._file.close()
-                self._file = None
             self._n_written += len(part)
+            if self._n_written % self._chunk_features == 0:
+                self._file.close()
 
     def close(self) -> None:
         """Pad and end the last chunk."""
-        if self._file is None:
-            return
-        size = self._chunk_features * self._shape.n_rows * self._dtype.itemsize
-        padding = b"\xff" * (1 << 20)  # the missing code
-        while self._file.nbytes < size:
-            self._file.write(padding[: size - self._file.nbytes])
-        self._file.close()
+        if self._n_written % self._chunk_features:
+            padding = b"\xff" * (1 << 20)  # the missing code
+            while self._file.nbytes < self._nbytes:
+                self._file.write(padding[: self._nbytes - self._file.nbytes])
+            self._file.close()
 
 
 class FloatsWriter:
@@ -228,52 +206,45 @@ class FloatsWriter:
     ----------
     chunk : tuple of int
         Features and columns of a chunk.
-    crcs : uint32 (n_chunks,)
-        CRC-32C of each chunk written, by rows of the grid of chunks.
+    crcs : uint32 (n_down, n_across)
+        CRC-32C of each chunk written, in the grid of chunks.
     """
 
     def __init__(
-        self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], codec: str = "lz4"
+        self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], codec: str
     ) -> None:
-        self.chunk, self._codec = values_chunk(shape, dtype.itemsize), codec
-        self._n_across = ceil_div(shape.n_rows, self.chunk[1])
-        self.crcs = np.zeros(ceil_div(shape.n_features, self.chunk[0]) * self._n_across, np.uint32)
-        self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
+        features, rows = self.chunk = values_chunk(shape, dtype.itemsize)
+        grid = ceil_div(shape.n_features, features), ceil_div(shape.n_rows, rows)
+        self.crcs = np.zeros(grid, np.uint32)
+        self._folder, self._name, self._dtype, self._codec = folder, name, dtype, codec
 
     def write(self, first: int, values: NDArray[Any]) -> None:
         """Write the features from ``first``, a multiple of the chunk's, on."""
         features, rows = self.chunk
         assert first % features == 0
-        for row in range(0, len(values), features):
-            for column in range(0, self._shape.n_rows, rows):
-                self._write_chunk(first, values, row, column)
+        for i, j in np.ndindex(ceil_div(len(values), features), self.crcs.shape[1]):
+            part = values[i * features : (i + 1) * features, j * rows : (j + 1) * rows]
+            if part.shape != self.chunk or part.dtype != self._dtype or not part.flags.c_contiguous:
+                padded = np.full(self.chunk, np.nan, self._dtype)
+                padded[: part.shape[0], : part.shape[1]] = part
+                part = padded
+            place = first // features + i, j
+            path = values_file(self._folder, self._name, *place)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb", buffering=0) as file:
+                packed, crc = encode(part, self._codec)
+                self.crcs[place] = int.from_bytes(crc, "little")
+                for piece in (packed, crc):
+                    data = memoryview(piece)
+                    while data:
+                        data = data[file.write(data) :]
+                if hasattr(os, "posix_fadvise"):  # begin to write it out
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync(self) -> None:
         """Wait until every chunk is on disk; writing them began the way there."""
-        features, rows = self.chunk
-        for i in range(ceil_div(self._shape.n_features, features)):
-            for j in range(ceil_div(self._shape.n_rows, rows)):
-                sync_path(values_file(self._folder, self._name, i, j))
-
-    def _write_chunk(self, first: int, values: NDArray[Any], row: int, column: int) -> None:
-        features, rows = self.chunk
-        part = values[row : row + features, column : column + rows]
-        if part.shape != self.chunk or part.dtype != self._dtype or not part.flags.c_contiguous:
-            padded = np.full(self.chunk, np.nan, self._dtype)
-            padded[: part.shape[0], : part.shape[1]] = part
-            part = padded
-        place = (first + row) // features, column // rows
-        path = values_file(self._folder, self._name, *place)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb", buffering=0) as file:
-            packed, crc = encode(part, self._codec)
-            self.crcs[place[0] * self._n_across + place[1]] = int.from_bytes(crc, "little")
-            for piece in (packed, crc):
-                data = memoryview(piece)
-                while data:
-                    data = data[file.write(data) :]
-            if hasattr(os, "posix_fadvise"):  # begin to write it out
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        for place in np.ndindex(self.crcs.shape):
+            sync_path(values_file(self._folder, self._name, *place))
 
 
 # The texts that Zarr and xarray show beside codes and values: feature names and row ids.
