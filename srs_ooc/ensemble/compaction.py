@@ -51,7 +51,6 @@ from srs_ooc.runs.whole_runs import (
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
 from srs_ooc.trees.saved import add_shares, decode_trees
 
@@ -153,9 +152,7 @@ def _predicted(
 ) -> Floats:
     """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
     manifest = parts.manifest
-    block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
-    parts.source.columns.gather(features, block, rows)
-    held = block.as_columns(len(features))
+    held = parts.source.columns.codes(features, rows)
     panel = held.astype(np.float64)
     panel[held == manifest.missing_code] = np.nan
     return forest_says(parts, trained, features, panel, key)
