@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from srs_ooc.base.arrays import Floats, Integers, Ints32, Reals, Uints32
 from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
-from srs_ooc.base.records import Iteration, Step, Subspace, Watch
+from srs_ooc.base.records import Iteration, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.correlation import HEAD
@@ -51,9 +51,8 @@ from srs_ooc.runs.whole_runs import (
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
-from srs_ooc.trees.saved import Trees, add_shares, decode_trees
+from srs_ooc.trees.saved import add_shares, decode_trees
 
 # What that takes: candidates that are clustered, those held together, rows that are predicted.
 
@@ -153,9 +152,7 @@ def _predicted(
 ) -> Floats:
     """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
     manifest = parts.manifest
-    block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
-    parts.source.columns.gather(features, block, rows)
-    held = block.as_columns(len(features))
+    held = parts.source.columns.codes(features, rows)
     panel = held.astype(np.float64)
     panel[held == manifest.missing_code] = np.nan
     return forest_says(parts, trained, features, panel, key)
@@ -167,23 +164,10 @@ def forest_says(
     """Return what a forest grown on ``features``, ascending, says of rows given by codes.
 
     ``panel``: float64 (n_features, n), codes of the run's store, NaN where missing. The result is
-    sums of class shares, (n, n_classes), or numbers, (n, 1).
+    sums of class shares, (n, n_classes), or numbers, (n, 1), added in the order of trees.
     """
-    manifest, response = parts.manifest, trained.response
-    shares = np.zeros((panel.shape[1], response.n_classes))
-    for trees in _forest(parts, trained, features, key):
-        slot, codes = trees.slots(features), trees.code.astype(np.float64)
-        add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
-    if response.center is None or response.scale is None:
-        return shares
-    return response.center + shares / N_TREES / response.scale
-
-
-def _forest(
-    parts: Resources, trained: TrainingRows, features: Uints32, key: int
-) -> Iterator[Trees]:
-    """Yield the trees one by one, in order."""
-    limits = replace(parts.spec.learner.limits, max_features=math.isqrt(len(features) - 1) + 1)
+    limits, response = parts.spec.learner.limits, trained.response
+    limits = replace(limits, max_features=math.isqrt(len(features) - 1) + 1)
     if trained is not parts.trees.rows:  # what covariates leave is mostly noise
         leaf = max(limits.min_samples_leaf, LEFT_LEAF)
         limits = replace(limits, impurity=IMPURITIES[2], min_samples_leaf=leaf)
@@ -194,6 +178,7 @@ def _forest(
         records=True,
         categorical=parts.trees.categorical,
     )
+    shares = np.zeros((panel.shape[1], response.n_classes))
 
     def tree(number: int) -> Iteration:
         return Iteration(number, Subspace(features), derive(derive(key, number), Purpose.TREE))
@@ -203,7 +188,12 @@ def _forest(
         for number in range(N_TREES):
             data = ahead.outcome(number, N_TREES).trees[0]
             ends = np.array([0]), np.array([len(data)])
-            yield decode_trees(data, *ends, regression=trained.response.is_regression)
+            trees = decode_trees(data, *ends, regression=response.is_regression)
+            slot, codes = trees.slots(features), trees.code.astype(np.float64)
+            add_shares(trees, slot, codes, panel, shares, parts.manifest.code_nbytes)
+    if response.center is None or response.scale is None:
+        return shares
+    return response.center + shares / N_TREES / response.scale
 
 
 def share_explained(target: Floats, predicted: Floats) -> float:
@@ -223,52 +213,6 @@ def share_explained(target: Floats, predicted: Floats) -> float:
 
 NESTING = ((0.3, 0.7),)
 """How the rounds of the elimination are grown."""
-
-
-def nest(
-    parts: Resources,
-    features: Uints32,
-    selected: Uints32,
-    key: int,
-    watch: Watch,
-) -> tuple[Uints32, Uints32] | None:
-    """Return nested sets of candidates; None if ``watch`` says no.
-
-    Parameters
-    ----------
-    parts : Resources
-        With room for ``HEAD`` columns, and as many rows as are trained on.
-    features, selected : uint32 (n,), uint32 (n_first,)
-        The candidates, the most important first, and those of them that the run selected.
-    key : int
-        64-bit key of the stage.
-    watch : callable
-        Told how many trees are done, of how many.
-
-    Returns
-    -------
-    order : uint32 (m,)
-        Stored positions, representatives of the selected first; the set of k is the first k.
-    leaders : uint32 (n,)
-        The representative of each candidate.
-    """
-    leader = correlation.leader_clustering(columns_of(parts, features), np.arange(len(features)))
-    first = features[leader == np.arange(len(features))][:HEAD]
-    most = min(parts.spec.subspace_size, len(first))
-    stage = Elimination(first, key, NESTING, most, fewest=2)
-    with parts.closing_executor(0, most) as executor:
-        engine = Engine(stage, executor, None, seed=key, round_size=TREES)
-        engine.advance(
-            stage.n_trees,
-            lambda: watch(Step("nesting", engine.iteration, stage.n_trees, unit="trees")),
-        )
-    if not stage.is_over:
-        return None
-    # Selected representatives, other selected ones by importance, the rest.
-    order = pooled_order(first, stage.features)
-    is_selected, others = np.isin(order, selected), selected[~np.isin(selected, order)]
-    nested = np.concatenate([order[is_selected], others, order[~is_selected]])[:HEAD]
-    return nested, features[leader]
 
 
 def pooled_order(first: Uints32, second: Uints32) -> Uints32:
@@ -331,6 +275,7 @@ class WholeRecord:
     stand_ins: dict[str, list[int]]
 
 
+_Record = TypeVar("_Record", FoldRecord, WholeRecord)
 VERSION = 1
 """Of the method: records of another one are not used."""
 
@@ -347,37 +292,31 @@ class Records:
         Of the run.
     split : int or str
         Parts of the rows; or which rows are held out.
+
+    Attributes
+    ----------
+    ledger : Run
+        As given.
+    whole : str
+        Name of the record of all rows.
     """
 
     def __init__(self, ledger: Run, split: int | str) -> None:
-        self._ledger = ledger
         parts = f"{split}-folds" if isinstance(split, int) else f"held-out-{split}"
-        self._name = f"v{VERSION}-{ledger.progress().iteration}-iterations-{parts}"
+        self.ledger = ledger
+        self.whole = f"v{VERSION}-{ledger.progress().iteration}-iterations-{parts}"
 
-    def fold(self, repeat: int, fold: int) -> FoldRecord | None:
-        """Return the record of a fold, None if it is not done."""
-        name = self._of(repeat, fold)
-        return FoldRecord(**self._ledger.meta(name)) if self._ledger.has_meta(name) else None
+    def of_fold(self, repeat: int, fold: int) -> str:
+        """Return the name of a fold's record, and of the folder that its run is done in."""
+        return f"{self.whole}-repeat-{repeat + 1}-fold-{fold + 1}"
 
-    def keep_fold(self, record: FoldRecord) -> None:
-        """Keep the record of a fold, in place of the one there was."""
-        self._ledger.set_meta(self._of(record.repeat, record.fold), asdict(record))
+    def kept(self, name: str, kind: type[_Record]) -> _Record | None:
+        """Return the record of all rows or of a fold, None if it is not done."""
+        return kind(**self.ledger.meta(name)) if self.ledger.has_meta(name) else None
 
-    def run_of(self, repeat: int, fold: int) -> Path:
-        """Return where the run of a fold is done."""
-        return self._ledger.run / FOLDS_FOLDER / self._of(repeat, fold)
-
-    def whole(self) -> WholeRecord | None:
-        """Return the record of all rows, None if it is not done."""
-        is_there = self._ledger.has_meta(self._name)
-        return WholeRecord(**self._ledger.meta(self._name)) if is_there else None
-
-    def keep_whole(self, record: WholeRecord) -> None:
-        """Keep the record of all rows."""
-        self._ledger.set_meta(self._name, asdict(record))
-
-    def _of(self, repeat: int, fold: int) -> str:
-        return f"{self._name}-repeat-{repeat + 1}-fold-{fold + 1}"
+    def keep(self, name: str, record: FoldRecord | WholeRecord) -> None:
+        """Keep a record, in place of the one there was."""
+        self.ledger.set_meta(name, asdict(record))
 
 
 @dataclass(frozen=True)
@@ -466,7 +405,10 @@ def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
 
 
 def nest_run(ledger: Run, plan: Plan) -> WholeRecord | None:
-    """Return the nested sets of a run that is done; None if stopped."""
+    """Return the nested sets of a run that is done; None if stopped.
+
+    Representatives of the selected features come first, then the others of these by importance.
+    """
     spec, shape = plan.spec, plan.shape
     features, selected, n_selected = candidates_of(ledger, shape.n_features)
     if not len(features):
@@ -477,15 +419,27 @@ def nest_run(ledger: Run, plan: Plan) -> WholeRecord | None:
         )
     extra = sampled_nbytes(len(features), shape.n_rows, shape.code_nbytes)
     with Resources.of(small(plan), beside_nbytes=extra) as parts:
-        key = key_of(spec.run.seed, Purpose.COMPACT)
-        nested = nest(parts, features, selected, key, plan.watch)
-    if nested is None:
+        every, key = np.arange(len(features)), key_of(spec.run.seed, Purpose.COMPACT)
+        leader = correlation.leader_clustering(columns_of(parts, features), every)
+        first = features[leader == every][:HEAD]
+        most = min(parts.spec.subspace_size, len(first))
+        stage = Elimination(first, key, NESTING, most, fewest=2)
+        with parts.closing_executor(0, most) as executor:
+            engine = Engine(stage, executor, None, seed=key, round_size=TREES)
+            engine.advance(
+                stage.n_trees,
+                lambda: plan.watch(Step("nesting", engine.iteration, stage.n_trees, unit="trees")),
+            )
+    if not stage.is_over:
         return None
-    order, members = nested[0].tolist(), dict[str, list[int]]()
-    for feature in order:  # of its cluster the others, the most important first
-        cluster = features[nested[1] == feature].tolist()
-        members[str(feature)] = [member for member in cluster if member != feature]
-    return WholeRecord(n_selected, order, members)
+    order = pooled_order(first, stage.features)
+    is_selected, others = np.isin(order, selected), selected[~np.isin(selected, order)]
+    nested = np.concatenate([order[is_selected], others, order[~is_selected]])[:HEAD].tolist()
+    stand_ins = dict[str, list[int]]()
+    for feature in nested:  # of its cluster the others, the most important first
+        cluster = features[features[leader] == feature].tolist()
+        stand_ins[str(feature)] = [member for member in cluster if member != feature]
+    return WholeRecord(n_selected, nested, stand_ins)
 
 
 def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, plan: Plan) -> bool:
@@ -540,13 +494,14 @@ def folds_from_workers(
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert plan.request.cluster is not None
-    known = {n: records.fold(fold.repeat, fold.fold) for n, fold in enumerate(folds)}
+    names = [records.of_fold(fold.repeat, fold.fold) for fold in folds]
+    known = {n: records.kept(name, FoldRecord) for n, name in enumerate(names)}
     parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
     done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
         asked = plan.request.cluster, job, parts, "folds", job.n_iterations, plan.watch
         for number, record in from_workers(*asked):
-            records.keep_fold(record)
+            records.keep(names[number], record)
             done[number] = record
     return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
 
@@ -775,10 +730,10 @@ def compact(
     asked = [max_features] if max_features else []
     check_room(ledger, plan, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(ledger, split)
-    if (whole := records.whole()) is None:
+    if (whole := records.kept(records.whole, WholeRecord)) is None:
         if (whole := nest_run(ledger, plan)) is None:
             return None
-        records.keep_whole(whole)
+        records.keep(records.whole, whole)
     sizes = [0] if ledger.spec.adjusts_for else []  # covariates alone
     sizes += sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(plan, n_iterations, sizes)
@@ -794,13 +749,14 @@ def _here(job: FoldJob, plan: Plan, records: Records, folds: list[Fold]) -> list
     done: list[FoldRecord] = []
     for fold in folds:
         watch = named(f"fold {len(done) + 1} of {len(folds)}", plan.watch)
-        here, place = fold.plan(replace(plan, watch=watch)), (fold.repeat, fold.fold)
-        record = records.fold(*place) or nest_fold(here, fold, records.run_of(*place))
+        here, name = fold.plan(replace(plan, watch=watch)), records.of_fold(fold.repeat, fold.fold)
+        folder = records.ledger.run / FOLDS_FOLDER / name
+        record = records.kept(name, FoldRecord) or nest_fold(here, fold, folder)
         if record is None:
             return None
-        records.keep_fold(record)
+        records.keep(name, record)
         finished = score_sizes(job, record, fold, here)
-        records.keep_fold(record)
+        records.keep(name, record)
         if not finished:
             return None
         done.append(record)
@@ -816,8 +772,9 @@ def curve_of(ledger: Run) -> Curve | None:
         return None
     split, n_repeats = ledger.meta(COMPACTED)
     n_folds = split if isinstance(split, int) else 1
-    records, numbers = Records(ledger, split), product(range(n_repeats), range(n_folds))
-    done = [record for place in numbers if (record := records.fold(*place)) and record.scores]
+    records, places = Records(ledger, split), product(range(n_repeats), range(n_folds))
+    every = (records.kept(records.of_fold(*place), FoldRecord) for place in places)
+    done = [record for record in every if record and record.scores]
     return _curve(done, n_folds)
 
 

@@ -22,7 +22,7 @@ from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.trees.block import Block, block_nbytes
+from srs_ooc.trees.block import block_nbytes
 
 CATEGORY_NBYTES = 8 << 20
 """Memory for the distinct texts of categorical columns."""
@@ -287,13 +287,9 @@ class StorePanels:
                 translate(column, codes)
 
     def _read_codes(self, columns: ColumnStore, first: int, values: Floats) -> None:
-        (n_used, n_rows), manifest = values.shape, self._store.manifest
-        block = Block(max(1, n_used), n_rows, manifest.code_nbytes, tiled=False)
-        if n_used:
-            rows = np.arange(first, first + n_rows, dtype=np.int32)
-            columns.gather(self._stored.astype(np.uint32), block, rows)
-        values[:] = block.as_columns(n_used)
-        values[values == manifest.missing_code] = np.nan
+        rows = np.arange(first, first + values.shape[1], dtype=np.int32)
+        values[:] = columns.codes(self._stored, rows)
+        values[values == columns.manifest.missing_code] = np.nan
 
 
 def row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:

@@ -22,9 +22,9 @@ from srs_ooc.evidence.rank_tests import FIXED_SHARES, Contrast, contrasts_log_p,
 from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
 from srs_ooc.results.feature_record import fields_of, none_if_nan
-from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
+from srs_ooc.results.pair_record import AT_ONCE, PairRecord, codes_of, pairs_of
 from srs_ooc.results.report import Report
-from srs_ooc.runs.feature_tests import NOBODY, columns_of, effect_target, target_of
+from srs_ooc.runs.feature_tests import effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import Resources, categorical_features
 from srs_ooc.runs.task import Task
@@ -73,26 +73,18 @@ class _There(NamedTuple):
     task: Task
     target: rank_tests.RankTarget
     effects: EffectTarget
-    missing_code: int
-    categorical: Bools | None
+    categorical: Bools
 
     @classmethod
     def of(cls, store: Store) -> "_There":
         task = Task.of(store, Inputs(), exchanges=True).by_group()
-        code = store.manifest.missing_code if task.units is None else task.units.missing_code
         kinds = categorical_features(store) if task.units is None else None
-        return cls(store, task, target_of(task), effect_target(task), code, kinds)
+        kinds = np.zeros(store.n_features, np.bool_) if kinds is None else kinds
+        return cls(store, task, target_of(task), effect_target(task), kinds)
 
-    def codes(self, features: Ints) -> NDArray[Any]:
-        """Return the codes of features in all rows, or means of ranks of groups."""
-        rows = np.arange(self.store.manifest.n_rows, dtype=np.int32)
-        found: list[Any] = [None] * len(features)
-        units, missing_code = self.task.units, self.store.manifest.missing_code
-        for places, columns in columns_of(self.store, features, rows):
-            ranked = columns if units is None else units.mean_ranks(columns, missing_code)
-            for place, column in zip(places.tolist(), ranked, strict=True):
-                found[place] = column.copy()
-        return np.array(found)
+    def codes(self, features: Ints) -> tuple[NDArray[Any], int]:
+        """Return the codes of features in all rows, or groups, and how many are not missing."""
+        return codes_of(self.store, self.task, features, np.arange(self.task.n_rows))
 
 
 def assess(report: Report, other: Store) -> list[AssessedRecord]:
@@ -117,10 +109,11 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
         raise unfit(other.path, "a store of other rows", own, "Ingest a second cohort.")
     check_target(report.store, other)
     chosen = verdict.selected().tolist()
-    every = sorted({feature for one in chosen for feature in _together(verdict, one)})
-    names = {feature: report.reading.name(feature) for feature in every}
+    tested = [[feature, *fields_of(verdict, feature)["beside"]] for feature in chosen]
+    names = {feature: report.reading.name(feature) for one in tested for feature in one}
     places = _places_of(other, names.values())
-    n_there = sum(all(names[f] in places for f in _together(verdict, one)) for one in chosen)
+    there_as = [[places.get(names[feature], -1) for feature in one] for one in tested]
+    n_there = sum(min(one) >= 0 for one in there_as)
     if chosen and not n_there:
         expected = f"features by the names of {report.name}, such as {names[chosen[0]]!r}"
         none = f"none of its {len(chosen)} selected ones"
@@ -130,18 +123,16 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     pairs = {p.record.name: p.record for p in of_pairs if p.record.within is None}
     step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
     for first in range(0, len(chosen), step):
-        several = [_together(verdict, one) for one in chosen[first : first + step]]
-        are_there = [all(names[f] in places for f in one) for one in several]
-        wanted = {places[names[f]] for one in several for f in one if names[f] in places}
+        some = slice(first, first + step)
+        wanted = {place for one in there_as[some] for place in one} - {-1}
         stored = np.array(sorted(wanted), np.int64)
-        read = there.codes(stored)
-        for together, is_there in zip(several, are_there, strict=True):
+        read, missing_code = there.codes(stored)
+        for together, at in zip(tested[some], there_as[some], strict=True):
             record = _here(verdict, names, together, pairs)
-            if is_there:
-                at = np.array([places[names[f]] for f in together])
-                kind = there.categorical is not None and there.categorical[at[0]]
-                codes = read[np.searchsorted(stored, at)]
-                shown = _beside(record, verdict, together, codes, there, bool(kind))
+            if min(at) >= 0:
+                row, codes = verdict.row(together[0]), read[np.searchsorted(stored, at)]
+                kind = bool(there.categorical[at[0]])
+                shown = _beside(record, row, codes, missing_code, there, is_categorical=kind)
                 record = _shown_there(record, *shown, n_there)
             found.append(record)
     return found
@@ -168,9 +159,8 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
     at = {place: name for name, place in places.items()}
     for first in range(0, len(stored), step):
         some = np.array(stored[first : first + step], np.int64)
-        codes, code = there.codes(some), there.missing_code
-        kinds = np.zeros(len(some), np.bool_)
-        kinds = kinds if there.categorical is None else there.categorical[some]
+        codes, code = there.codes(some)
+        kinds = there.categorical[some]
         log_p = contrasts_log_p(codes, code, there.target, categorical=kinds)
         strength, contrasts = strongest_of(log_p, FIXED_SHARES)
         p_values = rank_tests.p_values_of(strength)
@@ -291,10 +281,6 @@ def check_target(here: Store, other: Store) -> None:
         raise unfit(other.path, expected, said[1], remedy)
 
 
-def _together(verdict: Verdict, feature: int) -> list[int]:
-    return [feature, *(o for o in verdict.row(feature)["beside"].tolist() if o != NOBODY)]
-
-
 def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:
     """Return the stored positions of those names that there are."""
     wanted = set(names)
@@ -319,23 +305,26 @@ def _here(
 
 def _beside(
     record: AssessedRecord,
-    verdict: Verdict,
-    together: list[int],
+    row: Any,
     codes: NDArray[Any],
+    code: int,
     there: _There,
+    *,
     is_categorical: bool,
 ) -> tuple[Interval, float]:
-    """Return the effect in the other store, and the p-value."""
-    row, code, kinds = verdict.row(together[0]), there.missing_code, np.array([is_categorical])
-    column = np.ascontiguousarray(codes[:1])
-    if len(together) > 1:
+    """Return the effect in the other store, and the p-value; ``row`` is that of the verdict.
+
+    ``codes``: of the feature, and of those beside which it is tested.
+    """
+    column, kinds = np.ascontiguousarray(codes[:1]), np.array([is_categorical])
+    found = effects.UNKNOWN
+    if len(codes) > 1:
         looked = Looked(codes, code, there.target)
-        parts = looked.parts([*range(1, len(together))], there.target)
+        parts = looked.parts([*range(1, len(codes))], there.target)
         log_ps = [contrasts_log_p(column, code, part, categorical=kinds) for part in parts]
         strength = rank_tests.combined(
             np.array([strongest_of(one, FIXED_SHARES)[0] for one in log_ps])
         )
-        found = effects.UNKNOWN
         if record.measure:  # of a pair: of the class, or the numbers, that this is of
             task, values = there.task, there.task.target.astype(np.float64)
             if task.classes:
@@ -348,19 +337,17 @@ def _beside(
         only = Contrast(int(row["differs_in"]) % len(Contrast))
         log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
         strength = np.nan_to_num(-log_p[:, only] / log(10.0))
-        found = _effect(column[0], row, there, is_categorical)
+        if not is_categorical:  # levels are numbered by each store in its own way
+            found = _effect(column[0], code, row, there.effects)
     return found, float(rank_tests.p_values_of(strength)[0])
 
 
-def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool) -> Interval:
+def _effect(column: NDArray[Any], code: int, row: Any, target: EffectTarget) -> Interval:
     """Return the effect of the same measure; toward the same class, where there are several."""
-    target = there.effects
     if target.n_classes > 2 and row["toward"] >= 0:
         k = int(row["toward"]) % target.n_classes
         target = target._replace(codes=(target.codes == k).astype(np.int32), n_classes=2)
-    if is_categorical:  # levels are numbered by each store in its own way
-        return effects.UNKNOWN
-    measure, _, found = effect_of(column, there.missing_code, target, int(row["differs_in"]))
+    measure, _, found = effect_of(column, code, target, int(row["differs_in"]))
     return found if measure else effects.UNKNOWN
 
 

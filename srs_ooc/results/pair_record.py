@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Indices, Ints, Uints32
+from srs_ooc.base.arrays import Bools, Indices, Integers, Ints
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, halves
 from srs_ooc.evidence.effects import interaction, wide_enough
 from srs_ooc.results.feature_record import none_if_nan
@@ -117,7 +117,7 @@ def pairs_of(
         rows = np.array([verdict.row(f) for f in features[start : start + AT_ONCE].tolist()])
         every = np.unique(np.append(rows["stored"], rows["beside"]))
         every = every[every != NOBODY]
-        codes, missing_code = _codes_of(store, given, task, every, tested)
+        codes, missing_code = codes_of(store, task, every, tested)
         for row in rows:
             together = [int(row["stored"]), *(o for o in row["beside"].tolist() if o != NOBODY)]
             columns = codes[np.searchsorted(every, together)]
@@ -137,12 +137,15 @@ def pairs_of(
                 yield Pair(record, columns[:2, is_in], cells, values[what])
 
 
-def _codes_of(
-    store: Store, given: Task, task: Task, features: Uints32, tested: Indices
+def codes_of(
+    store: Store, task: Task, features: Integers, tested: Indices
 ) -> tuple[NDArray[Any], int]:
-    """Return the codes of features in the rows, or groups, that were tested."""
-    missing_code, units, rows = store.manifest.missing_code, task.units, given.rows
-    wanted = tested if units is None else np.arange(given.n_rows)
+    """Return codes of features in rows, or groups, of a task, and how many codes are not missing.
+
+    uint16 (n_features, n_tested); of groups the order of their mean ranks.
+    """
+    missing_code, units, rows = store.manifest.missing_code, task.units, task.rows
+    wanted = tested if units is None else np.arange(units.n_rows)
     stored = (wanted if rows is None else rows[wanted]).astype(np.int32)
     found = np.empty((len(features), len(tested)), np.uint16)
     for places, columns in columns_of(store, features, stored):

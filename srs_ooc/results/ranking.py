@@ -29,7 +29,6 @@ from srs_ooc.runs.verdict import Verdict, kept_names
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.manifest import CONSTANT, Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
@@ -350,15 +349,13 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
     n_rows = store.n_rows if given is None else len(given)
     rows = np.arange(0, n_rows, ceil_div(n_rows, MOST_ROWS), dtype=np.int32)
     rows, target = rows if given is None else given[rows], np.empty(len(rows))
-    block = Block(len(leading), len(rows), manifest.code_nbytes, tiled=False)
     with store.unchanged(), store.columns(mapped=False) as stored_columns:
-        stored_columns.gather(leading, block, rows)
+        columns = stored_columns.codes(leading, rows)
         for start, piece in store.pieces("target" if manifest.classes else "target_values"):
             here = (rows >= start) & (rows < start + len(piece))
             target[here] = piece[rows[here] - start]
     least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
-    columns, drifting = np.ascontiguousarray(block.as_columns(len(leading))), []
-    drifts = _drifting(columns, target, manifest).tolist()
+    drifting, drifts = [], _drifting(columns, target, manifest).tolist()
     for stored, column, is_drift in zip(leading.tolist(), columns, drifts, strict=True):
         codes, name = column.astype(np.int64), repr(reading.name(stored))
         groups, values = (target, codes) if manifest.classes else (codes, target)

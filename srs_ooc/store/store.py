@@ -175,7 +175,7 @@ class ColumnStore(Closing):
             handles, n_threads = self._descriptors, self.n_threads
             _native.gather_files(handles, features, *shape, *layout, n_threads=n_threads)
 
-    def codes(self, stored: Ints, rows: Ints32 = ALL_ROWS) -> NDArray[Any]:
+    def codes(self, stored: Integers, rows: Ints32 = ALL_ROWS) -> NDArray[Any]:
         """Return the codes (n, n_rows) of features, ascending; of rows as :meth:`gather` does."""
         n, m = len(stored), self.manifest
         block = Block(n, len(rows) or m.n_rows, m.code_nbytes, tiled=False)

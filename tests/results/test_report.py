@@ -236,9 +236,10 @@ def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
     copy = shutil.copytree(run_of("classes"), tmp_path / "copy.run")
     with closing(Run(copy, writable=True)) as ledger:
         ledger.set_meta(COMPACTED, [5, 2])
+        records = Records(ledger, 5)
         for fold, score in enumerate([0.5, 0.7]):
             scores = {"1": score, "2": score + 0.2}
-            Records(ledger, 5).keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
+            records.keep(records.of_fold(0, fold), FoldRecord(0, fold, 3, [1, 2], scores))
         found = json.loads(json_of(Report(ledger, store)))["held_out"]
     assert found["sizes"] == [1, 2]
     assert found["scores"] == [0.6, 0.8]
