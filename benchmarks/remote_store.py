@@ -79,10 +79,15 @@ def measured(store: str, out: Path, options: argparse.Namespace, cache: Path) ->
     shutil.rmtree(out, ignore_errors=True)
     run = [*program, "run", store, "--out", str(out), "--judge", "probe", "--seed", "1"]
     run += ["--iterations", str(options.iterations), "--memory-mb", str(options.memory_mb)]
-    run += ["--cache-dir", str(cache), "--cache-mb", str(options.cache_mb), "--q", "2500"]
+    run += ["--q", "2500"]
+    kept = {"SRS_OOC_CACHE_DIR": str(cache), "SRS_OOC_CACHE_MB": str(options.cache_mb)}
     started = time.perf_counter()
     done = subprocess.run(
-        ["/usr/bin/time", "-f", "peak %M", *run], capture_output=True, text=True, check=True
+        ["/usr/bin/time", "-f", "peak %M", *run],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | kept,
     )
     seconds = time.perf_counter() - started
     features = [*program, "features", str(out), "--json", "--store", str(options.local)]

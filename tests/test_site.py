@@ -49,7 +49,7 @@ def test_no_page_loads_anything_from_the_network(site):
     [
         ("reference/commands.html", "Cap on the memory of the process"),
         ("reference/commands.html", "srs-ooc compact"),
-        ("reference/commands.html", "--cache-dir DIR"),  # not in the help of one screen
+        ("reference/commands.html", "--worker-memory-mb MB"),  # not in the help of one screen
         ("reference/python.html", "n_features_to_select"),
     ],
 )

@@ -1,13 +1,12 @@
 """Calls beside a run: plan, verify, compact, sensitivity, synth, theory."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import check_known, checked, megabytes_given, place_given, python_spelling
+from srs_ooc.base.options import checked, megabytes_given, place_given, python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, rows_held_out
 from srs_ooc.ensemble.compaction import compact as compacted
@@ -271,22 +270,13 @@ def synth(
     UsageError
         If the problem, a parameter or the path cannot be used.
     """
-    from srs_ooc.synthetic import PROBLEMS
+    from srs_ooc.synthetic import problem_of
     from srs_ooc.synthetic.problems import describe
     from srs_ooc.synthetic.table_files import write_table
 
+    given = {"rows": rows, "features": features, "relevant": relevant, "seed": seed} | parameters
     with python_spelling(), growth_counted():
-        kind: Any = PROBLEMS.get(problem)
-        if kind is None:
-            raise UsageError(f"problem: expected {' or '.join(PROBLEMS)}, found {problem!r}.")
-        known = {field.name.removeprefix("n_"): field.name for field in fields(kind)}
-        given = {"rows": rows, "features": features, "seed": seed} | parameters
-        if relevant is not None:
-            given["relevant"] = relevant
-        elif "relevant" in known:
-            raise UsageError(f"relevant: expected how many features of {problem} are, found none.")
-        check_known(given, known, problem)
-        made = kind(**{known[name]: value for name, value in given.items()})
+        made = problem_of(problem, {name: v for name, v in given.items() if v is not None})
         write_table(made, Path(out))
         return describe(made)
 

@@ -439,7 +439,8 @@ def check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> 
     for name in given:
         if name not in known:
             raise UsageError(
-                f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
+                f"--{flag_of(name)}: expected an option of {of} ({', '.join(known)}), found "
+                "another name."
             )
 
 

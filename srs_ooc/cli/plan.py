@@ -7,13 +7,12 @@ import click
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, THREADS_OPTION, echo_json, memory_option, say, with_options
-from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
+from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options
 from srs_ooc.planning.run_plan import plan_asked, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND, cold_seconds
 from srs_ooc.runs.plan import Plan
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote_cache import CacheOptions
 
 
 @click.command("plan", cls=ByPart, first=(
@@ -27,7 +26,6 @@ from srs_ooc.store.remote_cache import CacheOptions
 @memory_option("512")
 @THREADS_OPTION
 @with_options(settled_options())
-@with_cache
 @click.option("--halves", type=click.IntRange(0), metavar="N",
               help="Plan a run with so many halves of the rows.")  # fmt: skip
 @click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
@@ -38,7 +36,6 @@ def plan_command(
     n_features: int | None,
     n_classes: int | None,
     as_json: bool,
-    cache: CacheOptions,
     **given: Any,
 ) -> None:
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
@@ -47,7 +44,7 @@ def plan_command(
     """
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
-    opened = (lambda: open_store(store or only_store(), cache=cache)) if found else None
+    opened = (lambda: open_store(store or only_store())) if found else None
     plan = plan_asked(opened, request, n_rows, n_features, n_classes)
     values = plan_values(plan)
     if as_json:

@@ -27,7 +27,6 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 SHOWN = 20
@@ -55,7 +54,6 @@ WORK_OPTIONS = [
 @click.argument("store", required=False, type=output.STORE)
 @with_options(WORK_OPTIONS + run_options.settled_options())
 @run_options.with_cluster
-@run_options.with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree (of prs and rase the models of the end) in the run's folder, "
               "for `srs-ooc predict`; settled when the run is created.  [default: no]")  # fmt: skip
@@ -70,15 +68,17 @@ def run_command(
     shows: str | None,
     fresh: bool,
     out: Path | None,
-    cache: CacheOptions,
     **given: Any,
 ) -> None:
     """Select features of STORE, or of the only store in the current folder.
 
     The same command again goes on with the run where it was interrupted, or prints its result.
+
+    Of a store at a URL a copy is kept in the folder $SRS_OOC_CACHE_DIR (srs-ooc in the user's
+    caches), of at most $SRS_OOC_CACHE_MB MB (2048).
     """
     process_nbytes()  # of the program alone, before there is work
-    opened = open_store(run_options.only_store() if store is None else store, cache=cache)
+    opened = open_store(run_options.only_store() if store is None else store)
     asked = run_options.request_of(given)
     names = _targets_in(opened, asked.target)
     place, out = (out, None) if out and len(names) > 1 else (opened.place, out)
@@ -127,16 +127,13 @@ def _planned(plan: Plan) -> dict[str, Any]:
 @click.argument("run", type=FILE)
 @with_options(WORK_OPTIONS)
 @run_options.with_cluster
-@run_options.with_cache
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
-def resume_command(
-    run: Path, shows: str | None, accept_loss: bool, cache: CacheOptions, **given: Any
-) -> None:
+def resume_command(run: Path, shows: str | None, accept_loss: bool, **given: Any) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
     ledger = Run(run, writable=True, accept_loss=accept_loss)
-    _work(ledger, ledger.find_store(cache=cache), run_options.request_of(given), shows)
+    _work(ledger, ledger.find_store(), run_options.request_of(given), shows)
 
 
 def _say_planned(ledger: Run, store: Store, request: Request) -> None:

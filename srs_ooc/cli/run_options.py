@@ -20,7 +20,6 @@ from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import declared, owner_of
-from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
 
 # Command-line options from what the parts of a run declare.
 
@@ -85,7 +84,6 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Trees": TreeParams.options(),
     "Models other than trees": ModelParams.options(),
     "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
-    "Stores at a URL": ("cache_mb", "cache_dir"),
     "Output": (
         *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
         *("as_json", "safe_csv", "help", "help_all"),
@@ -232,26 +230,7 @@ def store_command(name: str, first: Collection[str], options: list[Decorator]) -
     return lambda function: as_command(with_options(every)(function))
 
 
-# What is kept here of a store at a URL; and the store that is meant where none is named.
-
-_STORE_OPTIONS = [
-    click.option("--cache-mb", type=click.IntRange(1), metavar="MB",
-                 help="For a store at a URL: disk that its local copy may take.  "
-                 f"[default: ${MB_VARIABLE}, or {DEFAULT_CACHE_MB}]"),
-    click.option("--cache-dir", metavar="DIR",
-                 help="For a store at a URL: the folder of such copies.  "
-                 f"[default: ${DIR_VARIABLE}, or srs-ooc in the user's caches]"),
-]  # fmt: skip
-
-
-def with_cache(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, which gets ``cache``: a :class:`CacheOptions`."""
-
-    @wraps(command)
-    def wrapped(*arguments: Any, cache_mb: int | None, cache_dir: str | None, **others: Any) -> Any:
-        return command(*arguments, cache=CacheOptions(cache_dir, cache_mb), **others)
-
-    return with_options(_STORE_OPTIONS)(wrapped)
+# The store that is meant where none is named.
 
 
 def only_store() -> Path:

@@ -19,7 +19,6 @@ from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeReader
-    from srs_ooc.store.remote_cache import CacheOptions
 
 PLACES = "store"
 """Record of the ledger with the places of the store: absolute, and from the run's folder."""
@@ -137,10 +136,8 @@ class Run(Ledger):
         self.check_store(store)
         return store.seen_as(self.spec.target)
 
-    def find_store(self, given: Place | None = None, cache: "CacheOptions | None" = None) -> Store:
+    def find_store(self, given: Place | None = None) -> Store:
         """Open the store the run was made on: ``given``, or where it was, or at its place by it.
-
-        ``cache`` is what is kept here of one at a URL.
 
         Raises
         ------
@@ -150,12 +147,12 @@ class Run(Ledger):
             If what is there cannot be read.
         """
         if given is not None:
-            return self._opened(given, cache)
+            return self.seen(open_store(given))
         fingerprint = self.spec.store  # a network's ledger is no damaged one
         absolute, relative = self.meta(PLACES)
         noted = place_of(absolute)
         if isinstance(noted, Url):
-            return self._opened(noted, cache)
+            return self.seen(open_store(noted))
         places = [Path(absolute), Path(os.path.normpath(self.run.absolute() / relative))]
         there = [place for place in places if _is_there(place)]
         for place in there:
@@ -164,15 +161,12 @@ class Run(Ledger):
             except StoreError:
                 continue
         if there:
-            return self._opened(there[0])  # says what is wrong with it
+            return self.seen(open_store(there[0]))  # says what is wrong with it
         raise RunError(
             f"{self.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
             f"place with --store where there is that option, or go on once with "
             f"`srs-ooc run STORE --out {quote(str(self.run))}`, which notes the new place."
         )
-
-    def _opened(self, place: Place, cache: "CacheOptions | None" = None) -> Store:
-        return self.seen(open_store(place, cache=cache))
 
     def trees(self) -> "TreeReader":
         """Return the trees that predict, as of the last commit.

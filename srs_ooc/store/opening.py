@@ -14,7 +14,7 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror
+from srs_ooc.store.remote_cache import MB_VARIABLE, MOST_REQUESTS, CacheOptions, Geometry, Mirror
 from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store, Verified
 from srs_ooc.trees.block import Block
 
@@ -73,7 +73,7 @@ class RemoteColumns(ColumnStore):
         if len(places) and int(places.max()) >= MOST_ITEMS:
             raise StoreError(
                 f"{self.path}: expected a cache of fewer than 2^32 places, found "
-                f"{int(places.max())}. Lower --cache-mb."
+                f"{int(places.max())}. Lower {MB_VARIABLE}."
             )
         try:
             _native.gather_files(self._cache.handles, places.astype(np.uint32), *shape, *layout)

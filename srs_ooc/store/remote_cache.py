@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from threading import Condition, Lock, RLock
@@ -114,7 +114,8 @@ class SlotFile:
     def _cannot(self, error: OSError) -> StoreError:
         return StoreError(
             f"{self._folder}: expected room for what is kept of the store, found: "
-            f"{error.strerror or error}. Make room, lower --cache-mb, or name another --cache-dir."
+            f"{error.strerror or error}. Make room, lower {MB_VARIABLE}, or name another "
+            f"{DIR_VARIABLE}."
         )
 
     def close(self) -> None:
@@ -344,18 +345,18 @@ DEFAULT_CACHE_MB = 2048
 
 @dataclass(frozen=True)
 class CacheOptions:
-    """A cache's folder and its bound.
+    """A cache's folder and its bound; those of a worker elsewhere are the run's, where it has some.
 
     Attributes
     ----------
     folder : str or None
         Holds a folder for each store; None for what the environment says.
-    megabytes : int or None
+    megabytes : int, text or None
         MB of 10**6 bytes of each store, at most; None for what the environment says.
     """
 
-    folder: str | None = None
-    megabytes: int | None = None
+    folder: str | None = field(default_factory=lambda: os.environ.get(DIR_VARIABLE))
+    megabytes: int | str | None = field(default_factory=lambda: os.environ.get(MB_VARIABLE))
 
     @property
     def path(self) -> Path:
@@ -374,9 +375,7 @@ class CacheOptions:
         UsageError
             If the environment holds no number.
         """
-        if self.megabytes is not None:
-            return self.megabytes * MB
-        text = os.environ.get(MB_VARIABLE, str(DEFAULT_CACHE_MB))
+        text = str(self.megabytes or os.environ.get(MB_VARIABLE, DEFAULT_CACHE_MB))
         if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
             raise UsageError(f"{MB_VARIABLE}: expected MB as a whole number, found {text!r}.")
         return int(text) * MB
@@ -426,7 +425,8 @@ class Mirror:
         except OSError as error:
             raise StoreError(
                 f"{options.path}: expected a folder that can be written, where what is kept of "
-                f"{objects.url} goes, found: {error.strerror or error}. Name another --cache-dir."
+                f"{objects.url} goes, found: {error.strerror or error}. Name another "
+                f"{DIR_VARIABLE}."
             ) from error
         self._close = weakref.finalize(self, release_lock, lock)
         self._kept: set[str] = set()
@@ -448,7 +448,7 @@ class Mirror:
                 needed = self._small_nbytes + FEWEST_SLOTS * geometry.slot_nbytes
                 if self._nbytes < needed:
                     raise UsageError(
-                        f"--cache-mb: expected at least {ceil_div(needed, MB)} for "
+                        f"{MB_VARIABLE}: expected at least {ceil_div(needed, MB)} for "
                         f"{self.objects.url}, found {self._nbytes // MB}. Its names and other "
                         f"small arrays are kept whole, and {FEWEST_SLOTS} blocks of its columns."
                     )
@@ -556,7 +556,7 @@ class Mirror:
         except OSError as error:
             raise StoreError(
                 f"{self.path}: expected room for what is kept of {self.objects.url}, found: "
-                f"{error.strerror or error}. Make room, or name another --cache-dir."
+                f"{error.strerror or error}. Make room, or name another {DIR_VARIABLE}."
             ) from error
         finally:
             with suppress(OSError):

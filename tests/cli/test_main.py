@@ -309,14 +309,14 @@ def test_help_has_options_in_sections(name):
     assert all(re.search(rf"^  .*{option.opts[0]}\b", said, re.MULTILINE) for option in options)
 
 
-def test_help_of_a_network_has_sections_and_plan_the_options_of_a_url():
+def test_help_of_a_network_has_sections():
     said = srs_ooc("network", "--help-all").stdout
     parts = re.split("^(?=[A-Z].*:$)", said, flags=re.MULTILINE)
     by_title = {part.partition(":")[0]: part for part in parts}
     assert "Options" not in by_title
     assert "--alpha SHARE" in by_title["With --method srs"]
     assert all(f"--{name} " in by_title["Output"] for name in ("out", "run", "safe-csv"))
-    assert "--cache-mb MB" in srs_ooc("plan", "--help-all").stdout
+    assert "$SRS_OOC_CACHE_MB" in srs_ooc("run", "--help-all").stdout
 
 
 def test_every_command_that_shows_progress_can_be_quiet():

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from srs_ooc.cli import cli, main
-from srs_ooc.cli.synth import synth_command
 from srs_ooc.synthetic import PROBLEMS
 
 GOOD = ["--rows", "30", "--features", "12", "--relevant", "4", "--seed", "7"]
@@ -17,8 +16,27 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["synth", *arguments])
 
 
-def test_every_problem_is_a_command() -> None:
-    assert set(synth_command.commands) == set(PROBLEMS)
+def test_help_says_of_every_problem_what_it_is() -> None:
+    help_ = invoke("--help").output
+    assert all(f"\n  {name}  " in help_ for name in PROBLEMS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["odd", "t.csv"], "problem: expected madelon or chain"),
+        (["madelon", "t.csv"], "--rows: expected a number for madelon, found none"),
+        (["noise", "t.csv", *GOOD], "--relevant: expected an option of noise"),
+        (["madelon", "t.csv", *GOOD, "--block-size", "3"], "--block-size: expected an option of"),
+    ],
+)
+def test_a_problem_and_its_options_are_known(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["synth", *arguments])
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_madelon_writes_a_table_and_its_truth(tmp_path: Path) -> None:
@@ -56,7 +74,7 @@ def test_bad_arguments_exit_with_2_and_leave_nothing(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["t.csv"], ["t.csv", "--rows", "many", "--features", "3", "--relevant", "1"]]
+    "arguments", [[], ["t.csv", "--rows", "many", "--features", "3", "--relevant", "1"]]
 )
 def test_missing_or_unreadable_options_exit_with_2(arguments: list[str]) -> None:
     assert invoke("madelon", *arguments).exit_code == 2

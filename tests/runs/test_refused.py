@@ -30,8 +30,8 @@ RESUMED = [
     ("--iterations", "400", "--dask-scheduler-file", "missing.json"),
     ("--iterations", "400", "--worker-memory-mb", "0"),
     ("--iterations", "400", "--accept-loss", "--memory-mb", "12"),
-    ("--iterations", "400", "--cache-mb", "x"),
-    ("--iterations", "400", "--cache-dir"),
+    ("--iterations", "400", "--cache-mb", "3"),
+    ("--iterations", "400", "--iterations"),
     ("--unknown",),
 ]
 STORES = [("--store", "other.zarr"), ("--store", "missing.zarr")]

@@ -27,6 +27,12 @@ FEW = ["probe, draw block 16", "trees, missing and categories", "probe, threshol
        "tests, excluded features and some rows"]  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A folder of the test's own for what is kept of a store at a URL."""
+    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+
+
 def cases():
     return [pytest.param(n, marks=[] if n in FEW else [pytest.mark.campaign]) for n in CASES]
 
@@ -38,7 +44,7 @@ def test_a_run_on_a_url_has_the_results_that_are_pinned(name, tmp_path):
     store, run = make(tmp_path), tmp_path / "run"
     options = [p for one in given for p in (one(tmp_path) if callable(one) else (one,))]
     with serving(tmp_path) as server:
-        where = ("--out", run, "--cache-dir", tmp_path / "cache", "--threads", 2)
+        where = ("--out", run, "--threads", 2)
         command("run", f"{server.url}/{store.name}", *where, *MEMORY, *options)
     places = read_places(run)
     assert places[0].endswith("/store")
@@ -76,7 +82,6 @@ def results(run, store):
 def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_path, monkeypatch):
     set_patience(monkeypatch, 2, 0.001, 0.001, 2.0)
     monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 60)  # a request a column
-    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     whole = package.run(store, out=tmp_path / "whole", iterations=150, **QUICK)
     with serving(store.parent) as server:
         url, served = f"{server.url}/t.zarr", []
@@ -94,8 +99,7 @@ def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_run_goes_from_a_url_to_a_disk_and_back(store, tmp_path, monkeypatch):
-    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+def test_a_run_goes_from_a_url_to_a_disk_and_back(store, tmp_path):
     whole = package.run(store, out=tmp_path / "whole", iterations=90, **QUICK)
     with serving(store.parent) as server:
         url = f"{server.url}/t.zarr"
@@ -107,7 +111,6 @@ def test_a_run_goes_from_a_url_to_a_disk_and_back(store, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_commands_that_read_a_store_read_one_at_a_url(store, tmp_path, monkeypatch):
-    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     with serving(store.parent) as server:
         url = f"{server.url}/t.zarr"
@@ -149,7 +152,7 @@ def test_the_smallest_cap_accepted_holds_a_run_on_a_url(tmp_path):
     values = np.random.default_rng(1).normal(size=(60_000, 500))
     make_store(tmp_path / "t.zarr", values, np.arange(500) % 2)
     with serving(tmp_path) as server:
-        run = ("run", f"{server.url}/t.zarr", "--cache-dir", tmp_path / "cache", "--judge", "probe",
+        run = ("run", f"{server.url}/t.zarr", "--judge", "probe",
                "--iterations", 60, "--q", 2000, "--out", tmp_path / "run")  # fmt: skip
         said = error_of(*run, "--memory-mb", 60)
         cap = int(re.search(r"--memory-mb (\d+)", said)[1])
@@ -165,7 +168,7 @@ def test_a_run_on_a_url_killed_again_and_again_ends_with_the_same_bits(store, tm
     with serving(store.parent) as server:
         server.fault = lambda number, *_: (None, None, "503", "slow", "cut")[number % 5]
         url, run = f"{server.url}/t.zarr", tmp_path / "run"
-        line = committing_often("run", url, "--out", run, *options, "--cache-dir", tmp_path / "c")
+        line = committing_often("run", url, "--out", run, *options)
         line[2] = small + line[2]
         random.seed(4)
         for _ in range(8):
@@ -174,7 +177,7 @@ def test_a_run_on_a_url_killed_again_and_again_ends_with_the_same_bits(store, tm
             process.kill()
             process.communicate()
         server.fault = lambda *_: None
-        command("run", url, "--out", run, *options, "--cache-dir", tmp_path / "c", *MEMORY)
+        command("run", url, "--out", run, *options, *MEMORY)
     found = [results_of(path, store) for path in (tmp_path / "whole", run)]
     assert [one.pop("status") is not None for one in found] == [True, True]
     assert found[0] == found[1]
@@ -187,7 +190,7 @@ def test_workers_of_a_cluster_read_the_url_themselves(store, tmp_path):
     options = ("--judge", "probe", "--q", 60, "--iterations", 300, *MEMORY)
     command("run", store, "--out", tmp_path / "one", *options)
     with serving(store.parent) as server:
-        where = ("--dask", "local:2", "--cache-dir", tmp_path / "cache")
+        where = ("--dask", "local:2")
         command("run", f"{server.url}/t.zarr", "--out", tmp_path / "two", *options, *where)
     found = [results_of(tmp_path / name, store) for name in ("one", "two")]
     assert [one.pop("status") is not None for one in found] == [True, True]
@@ -196,8 +199,7 @@ def test_workers_of_a_cluster_read_the_url_themselves(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_rows_of_a_store_at_a_url_are_predicted_as_those_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+def test_rows_of_a_store_at_a_url_are_predicted_as_those_on_disk(tmp_path):
     table, labels = noise_table(40, 60)
     store = make_store(tmp_path / "t.zarr", table, labels)
     other = make_store(tmp_path / "other.zarr", table + 0.25, labels)

@@ -262,7 +262,7 @@ def test_a_cache_without_room_for_a_gather_is_refused_with_the_room_it_takes(
     server, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 1 << 14)
-    with pytest.raises(UsageError, match=r"--cache-mb: expected at least 3 .*found 1\."):
+    with pytest.raises(UsageError, match=r"SRS_OOC_CACHE_MB: expected at least 3 .*found 1\."):
         remote(server, tmp_path).columns(mapped=False)
 
 
