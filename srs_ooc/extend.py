@@ -60,6 +60,7 @@ from srs_ooc.base.options import (
     check_known as check_known,
     exact_share as exact_share,
     option as option,
+    python_spelling as python_spelling,
     whole_given as whole_given,
 )
 from srs_ooc.base.records import (

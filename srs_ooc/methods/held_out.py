@@ -41,6 +41,7 @@ class HeldOutMethod(core.Method):
     judges = ("none",)
     learner: ClassVar[Mapping[str, Any]] = {"splitter": "best"}
     any_model = splits_rows = True
+    theory = ""
     needs: ClassVar[frozenset[str]]
     """What its sampler must learn of each subspace."""
     screen: int | None = core.option(
