@@ -26,7 +26,7 @@ _PUBLIC = {
     "scores": "srs_ooc.methods.less.faces",
     "sensitivity": "srs_ooc.api.tools",
     "synth": "srs_ooc.api.tools",
-    "theory": "srs_ooc.api.tools",
+    "theory": "srs_ooc.methods.theory.faces",
     "verify": "srs_ooc.api.tools",
     "Result": "srs_ooc.results.result",
     "SRSClassifier": "srs_ooc.estimators",

@@ -60,6 +60,7 @@ from srs_ooc.base.options import (
     check_known as check_known,
     exact_share as exact_share,
     option as option,
+    python_spelling as python_spelling,
     whole_given as whole_given,
 )
 from srs_ooc.base.records import (
@@ -210,9 +211,12 @@ from srs_ooc.store.manifest import CATEGORICAL as CATEGORICAL, CONSTANT as CONST
 from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.store.store import Scan as Scan, Store as Store
 from srs_ooc.store.values import n_values_of as n_values_of
+from srs_ooc.trees import saved as saved
 from srs_ooc.trees.block import (
     Block as Block,
+    WORK_NBYTES as WORK_NBYTES,
     block_nbytes as block_nbytes,
+    effects_nbytes as effects_nbytes,
     record_nbytes as record_nbytes,
     rows_nbytes as rows_nbytes,
     scratch_nbytes as scratch_nbytes,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from theory_over_time import expected_found, time_quantile
 
-from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 The engine itself (`--judge positive`, K = q, one thread) on exact stores, from
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
-`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_examples`). A
+`srs_ooc.methods.theory.paper_theory`) and the exact mean for real trees (`theory_examples`). A
 99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table;
 three to four minutes on one core.
 
@@ -28,7 +28,7 @@ from theory_examples import real_tree_time
 
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request

@@ -23,7 +23,7 @@ from theory_trees import (
 )
 
 from srs_ooc.base.options import floor_share
-from srs_ooc.planning.paper_theory import Alpha, exact_alpha
+from srs_ooc.methods.theory.paper_theory import Alpha, exact_alpha
 
 
 def chain(n_relevant: int) -> Distribution:

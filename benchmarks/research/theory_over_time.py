@@ -17,7 +17,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Floats
 from srs_ooc.base.errors import UsageError
-from srs_ooc.planning.paper_theory import (
+from srs_ooc.methods.theory.paper_theory import (
     SCENARIOS,
     Climb,
     Setting,

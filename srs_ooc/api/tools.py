@@ -1,4 +1,4 @@
-"""Calls beside a run: plan, verify, compact, sensitivity, synth, theory."""
+"""Calls beside a run: plan, verify, compact, sensitivity, synth."""
 
 from pathlib import Path
 from typing import Any
@@ -279,38 +279,3 @@ def synth(
         made = problem_of(problem, {name: v for name, v in given.items() if v is not None})
         write_table(made, Path(out))
         return describe(made)
-
-
-def theory(
-    scenario: str, *, n_features: int, q: int, n_relevant: int, alpha: float | str = 1
-) -> dict[str, Any]:
-    """Compute the mean iterations to find all relevant features, RS beside SRS.
-
-    By the paper's Section 4: infinite samples, K = q, simplified trees.
-
-    Parameters
-    ----------
-    scenario : {'chain', 'clique', 'marginal'}
-        Each feature is seen only beside all before it, beside all others, or by itself.
-    n_features, q, n_relevant : int
-        p, the features of a subspace, and r.
-    alpha : float or str
-        For SRS: share of the subspace held for features already found.
-
-    Returns
-    -------
-    dict
-        With the keys of ``srs-ooc theory --json``.
-
-    Raises
-    ------
-    UsageError
-        If a number is out of range.
-    """
-    from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
-
-    with python_spelling():
-        if scenario not in SCENARIOS:
-            raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
-        rs, srs = (Setting(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
-        return compare(rs, srs)

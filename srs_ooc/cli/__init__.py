@@ -122,7 +122,7 @@ COMMANDS = {
     "remove": ("srs_ooc.cli.status", "Remove a run; its store stays."),
     "network": ("srs_ooc.methods.networks.faces", "Rank the regulators of each target as edges."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
-    "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
+    "theory": ("srs_ooc.methods.theory.faces", "Expected iterations, by the paper's theory."),
 }
 GROUPS = {
     "A first session": "ingest run features report",

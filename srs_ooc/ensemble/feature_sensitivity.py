@@ -447,10 +447,7 @@ class _Measuring:
                         ask(part, slot, plain, other, found, self._votes(order, numbers, rows))
                         done += len(numbers)
                         watch(Step("sensitivity", done, total, unit="trees"))
-                    if regression:
-                        saved.tally_targets(found, truth[rows], exponent, self._sums, threads)
-                    else:
-                        saved.tally_classes(found, truth[rows], self._sums, threads)
+                    saved.tally_changes(found, truth[rows], self._sums, exponent, threads)
                     if repeat == 0:
                         self._count(found, truth[rows], exponent)
                     del found

@@ -9,15 +9,16 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Params, Share, Text, Whole, exact_share, option
+from srs_ooc.base.options import Choice, Params, Share, Text, Whole, exact_share, option, part_at
 from srs_ooc.base.records import Outcome, Probe
 from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.native import _native
 
 MOST_KEPT = 1000
-IMPURITY, SENSITIVITY = "impurity", "sensitivity"
-"""What a closing stage scores by."""
+IMPURITY = "impurity"
+SCORERS = {"sensitivity": "srs_ooc.methods.rfest.rfest:SensitiveLearner"}
+"""What a closing stage scores by; of what is not what splits decrease the learner."""
 NOT_ADJUSTED = "none"
 """In place of names of covariates."""
 ALL, AUTO, NONE = "all", "auto", "none"
@@ -130,7 +131,7 @@ class TestsJudge(Judge):
     versions: ClassVar[Mapping[str, int]] = {"evidence": 10, "stages": 3}
     fdr: str = option(Share(), default="0.1", metavar="LEVEL")
     keep: int = option(Whole(0, MOST_KEPT), default=LEADERS, metavar="N")
-    closing: str = option(Choice((IMPURITY, SENSITIVITY)), default=IMPURITY)
+    closing: str = option(Choice((IMPURITY, *SCORERS)), default=IMPURITY)
     adjust: str = option(Text(), default=NOT_ADJUSTED, metavar="NAMES")
     pairs: str = option(Choice((AUTO, ALL, NONE)), default=AUTO)
 
@@ -158,6 +159,10 @@ def pairs_of(judging: Params) -> str:
     return judging.pairs if isinstance(judging, TestsJudge) else NONE
 
 
-def closes_by_sensitivity(judging: Params) -> bool:
-    """Return whether a judge's closing stage scores by what altering features costs."""
-    return isinstance(judging, TestsJudge) and judging.closing == SENSITIVITY
+def scorer_of(judging: Params) -> Any:
+    """Return the learner, made of one of trees, that a judge's closing stage scores by.
+
+    None where that is the one of trees.
+    """
+    place = SCORERS.get(getattr(judging, "closing", IMPURITY))
+    return place and part_at(place, "--closing")

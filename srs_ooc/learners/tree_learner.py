@@ -1,18 +1,17 @@
 """What a learner is, and the tree learner: randomized trees on a subspace (Algorithm 1, step 2b).
 
-A learner grows models on the columns of a subspace. One more scores features by what altering them
-does to a tree, on rows that it was not grown on.
+A learner grows models on the columns of a subspace.
 """
 
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from math import ceil, frexp, isqrt
+from math import ceil, isqrt
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Ints32, Uints32
+from srs_ooc.base.arrays import Bools, Floats, Ints, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.options import (
@@ -28,10 +27,10 @@ from srs_ooc.base.options import (
     share_text,
 )
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
-from srs_ooc.base.seeds import Purpose, derive, derive_array
-from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
-from srs_ooc.trees import kernel, saved
-from srs_ooc.trees.block import WORK_NBYTES, Block, effects_nbytes
+from srs_ooc.base.seeds import derive
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
+from srs_ooc.trees import kernel
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import (
     IMPORTANCE_BITS,
     IMPURITIES,
@@ -432,89 +431,3 @@ def settle_max_features(given: str | int | None, subspace_size: int) -> int:
             "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
             f"found {asked[:40]!r}."
         ) from error
-
-
-# A learner that scores features by what altering them does to a tree, on rows it was not grown on.
-
-
-class SensitiveLearner:
-    """Grows a tree on as many rows drawn with replacement, and asks it about the others.
-
-    A feature's score in a tree is the mean, over the rows that the tree was not grown on, of the
-    loss that altering the feature brings: of the probability of the true class, or of R2. A column
-    of codes 0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all
-    columns. Weights of rows count in growing alone.
-
-    Parameters
-    ----------
-    trees : TreeLearner
-        Grows the trees.
-    """
-
-    provides: ClassVar[frozenset[str]] = frozenset({SENSITIVITY})
-
-    def __init__(self, trees: TreeLearner) -> None:
-        self._trees = trees
-        self.tiled = trees.tiled
-        response = trees.rows.response
-        self._exponent, self._spread = 0, 0.0
-        self._labels = response.labels.astype(np.int64)
-        self._targets = np.zeros(0)
-        if response.is_regression:
-            sums = response.channels[-1].astype(np.float64)
-            whole = sums if response.n_channels == 1 else sums / response.channels[0]
-            self._exponent = frexp(float(np.abs(whole).max()))[1]
-            self._targets = np.ldexp(whole, -self._exponent)
-            self._spread = float(((self._targets - self._targets.mean()) ** 2).mean())
-
-    def drawn(self, key: int) -> tuple["SensitiveLearner", Ints32 | None]:
-        """Return the same learner for the rows drawn by a key, and these."""
-        trees, rows = self._trees.drawn(key)
-        return (self if rows is None else SensitiveLearner(trees)), rows
-
-    def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
-        """Grow the tree of an iteration on ``columns`` of ``block``; score what it splits on."""
-        key, rows = iteration.tree_key, self._trees.rows.resampled(iteration.tree_key)
-        grown = self._trees.grow(block, columns, key, rows, record=True)
-        assert grown.record is not None
-        importance = np.zeros(len(columns.features), np.int64)
-        unseen = np.ones(block.n_rows, np.bool_)
-        unseen[rows.order] = False
-        asked = np.flatnonzero(unseen)
-        ends = np.array([0]), np.array([len(grown.record)])
-        tree = saved.decode_trees(grown.record, *ends, regression=rows.response.is_regression)
-        used = np.unique(tree.feature[tree.feature >= 0])
-        if len(asked) and len(used):
-            places = np.searchsorted(columns.features, used)
-            importance[places] = self._scores(block, places, tree, used, asked, key)
-        return Outcome(iteration.features, importance[: len(iteration.features)])
-
-    def _scores(
-        self, block: Block, places: Indices, tree: saved.Trees, used: Ints, asked: Indices, key: int
-    ) -> Ints:
-        """Return the score of each column that a tree uses, in units of ``2**-36``."""
-        slot = tree.slots(used)
-        hashes = derive_array(derive(key, Purpose.ALTERED), asked)
-        other = asked[np.argsort(hashes, kind="stable")]
-        n_outputs, code_nbytes = self._trees.rows.response.n_classes, block.code_nbytes
-        together = max(1, WORK_NBYTES // (2 * effects_nbytes(len(used), n_outputs, code_nbytes)))
-        flips = block.largest_codes(places) <= 1
-        tally = np.zeros((len(used), 3), np.int64)
-        for first in range(0, len(asked), together):
-            some = slice(first, first + together)
-            rows = asked[some]
-            codes, altered = block.codes_at(places, rows), block.codes_at(places, other[some])
-            missing = np.iinfo(codes.dtype).max
-            altered[flips] = np.where(codes[flips] == missing, missing, 1 - codes[flips])
-            found = saved.Effects.none(len(rows), len(used), n_outputs)
-            is_regression = self._trees.rows.response.is_regression
-            saved.add_effects(tree, slot, codes, altered, found, regression=is_regression)
-            if is_regression:
-                saved.tally_targets(found, self._targets[rows], self._exponent, tally)
-            else:
-                saved.tally_classes(found, self._labels[rows], tally)
-        if not self._spread:
-            return tally[:, 2] // len(asked)
-        means = np.floor(tally[:, 2] / len(asked) / self._spread + 0.5)
-        limit = 2.0 ** (saved.CHANGE_BITS + 12)
-        return np.clip(means, -limit, limit).astype(np.int64)

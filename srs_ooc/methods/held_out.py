@@ -41,6 +41,7 @@ class HeldOutMethod(core.Method):
     judges = ("none",)
     learner: ClassVar[Mapping[str, Any]] = {"splitter": "best"}
     any_model = splits_rows = True
+    theory = ""
     needs: ClassVar[frozenset[str]]
     """What its sampler must learn of each subspace."""
     screen: int | None = core.option(
@@ -64,17 +65,13 @@ class HeldOutMethod(core.Method):
             )
         return params
 
-    def screens(self, n_candidates: int) -> bool:
-        """Return whether some of the features that may be drawn are left out."""
-        return self.screen is not None and self.screen < n_candidates
-
     def n_learnt(self, n_candidates: int) -> int:
         """Return how many features the method learns on."""
         return n_candidates if self.screen is None else min(self.screen, n_candidates)
 
     def no_screen(self, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen was asked for that leaves no feature out."""
-        if self.screen is None or self.screens(n_candidates):
+        if self.screen is None or self.screen < n_candidates:
             return ()
         return (
             f"--screen {self.screen:,}: there are {n_candidates:,} features that may be drawn, so "
@@ -83,21 +80,21 @@ class HeldOutMethod(core.Method):
 
     def screen_size(self, n_candidates: int) -> int:
         """Return the features of a subspace of the screen, unless q is less; 0 without one."""
-        return core.ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
+        learns_on_all = self.n_learnt(n_candidates) == n_candidates
+        return 0 if learns_on_all else core.ceil_div(n_candidates, PARTS)
 
     def n_screen_trees(self, n_candidates: int, subspace_size: int) -> int:
         """Return the trees of the screen; 0 without one."""
-        size = min(subspace_size, self.screen_size(n_candidates))
-        return core.ceil_div(self.screen_draws * n_candidates, size) if size else 0
+        screen = self.behind_screen(n_candidates, subspace_size)
+        return 0 if screen is None else screen[0]
 
     def behind_screen(
         self, n_candidates: int, subspace_size: int
     ) -> tuple[int, int, int, Self] | None:
         """Return the trees of the screen, and their size; the features learnt on, and how."""
-        if not self.screens(n_candidates):
+        if not (size := min(subspace_size, self.screen_size(n_candidates))):
             return None
-        size = min(subspace_size, self.screen_size(n_candidates))
-        n_trees = self.n_screen_trees(n_candidates, subspace_size)
+        n_trees = core.ceil_div(self.screen_draws * n_candidates, size)
         return n_trees, size, self.n_learnt(n_candidates), replace(self, screen=None)
 
     def make(self, context: core.SamplerContext) -> core.Sampler:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from statistics import NormalDist
 from typing import Any
 
 from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.options import part_at
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.planning import speed
-from srs_ooc.planning.paper_theory import Setting, expected_time, finite
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import largest_subspace
@@ -110,7 +111,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "seconds_per_iteration": expected.seconds,
         "seconds_measured": expected.measured,
         "seconds_how": expected.how,
-        "draws": None if spec.method.splits_rows else speed.times_to_draw(plan),
+        "draws": speed.times_to_draw(plan) if spec.method.theory else None,
         "alpha": spec.alpha,
         "degrees": degree_times(plan),
         "power": power_of(groups, shape.n_candidates, level),
@@ -187,7 +188,7 @@ def advice_for(plan: Plan, *, is_mapped: bool, read_mb: float) -> list[dict[str,
     spec = plan.spec
     n_iterations, why = speed.recommended_iterations(plan)
     advise("iterations", n_iterations, n_iterations, why)
-    if not spec.model.is_tree or spec.method.splits_rows:
+    if spec.run.judge == "none":
         return advice  # the rest was measured with trees, of methods that are told q
     own = spec.method.options()
     if "alpha" in own:
@@ -239,10 +240,7 @@ def _alpha(plan: Plan) -> tuple[str, str, str]:
     spec, p = plan.spec, plan.shape.n_candidates
     if spec.subspace_size == p:
         return "0", spec.alpha, "every feature is in every subspace; there is nothing to hold"
-    rs, srs = (
-        expected_time(Setting("chain", p, spec.subspace_size, min(2, p), alpha))
-        for alpha in ("0", DEFAULT_ALPHA)
-    )
+    rs, srs = (_time_of(plan, min(2, p), alpha) for alpha in ("0", DEFAULT_ALPHA))
     gain = "" if rs is None or srs is None else f" {float(rs / srs):,.3g} times faster"
     return (
         DEFAULT_ALPHA,
@@ -316,19 +314,18 @@ def degree_times(plan: Plan) -> list[dict[str, Any]]:
         on average, in a node below ``degree`` even splits, where the feature has to show. Empty for
         a method that has no theory of it.
     """
-    if plan.spec.method.splits_rows:
-        return []
-    p, q = plan.shape.n_candidates, plan.spec.subspace_size
+    most = min(MAX_DEGREE + 1, plan.shape.n_candidates) if plan.spec.method.theory else 0
+    found = []
+    for degree in range(most):
+        times = [_time_of(plan, degree + 1, alpha) for alpha in ("0", plan.spec.alpha)]
+        rs, srs = (None if not time or math.isinf(float(time)) else float(time) for time in times)
+        rows_there = plan.shape.n_rows / 2**degree
+        found.append({"degree": degree, "rows_there": rows_there, "rs": rs, "srs": srs})
+    return found
 
-    def time(degree: int, alpha: str) -> float | None:
-        return finite(expected_time(Setting("chain", p, q, degree + 1, alpha)))
 
-    return [
-        {
-            "degree": degree,
-            "rows_there": plan.shape.n_rows / 2**degree,
-            "rs": time(degree, "0"),
-            "srs": time(degree, plan.spec.alpha),
-        }
-        for degree in range(min(MAX_DEGREE + 1, p))
-    ]
+def _time_of(plan: Plan, n_found: int, alpha: str) -> Decimal | None:
+    """Return the mean iterations until so many features of a chain are found; None if never."""
+    sizes = plan.shape.n_candidates, plan.spec.subspace_size, n_found
+    found: Decimal | None = part_at(plan.spec.method.theory, "plan")("chain", *sizes, alpha)
+    return found

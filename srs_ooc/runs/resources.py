@@ -14,10 +14,10 @@ from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.judges import closes_by_sensitivity
+from srs_ooc.evidence.judges import scorer_of
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
-from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.learners.tree_learner import RANK, Learner, TreeLearner
 from srs_ooc.runs.engine import (
     TALLY,
     ColumnSource,
@@ -274,15 +274,13 @@ def learner_of(
     )
 
 
-def closing_learner(
-    learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]
-) -> TreeLearner | SensitiveLearner:
+def closing_learner(learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]) -> Learner:
     """Return the learner of a closing stage, from that of the main loop."""
     leaf, most = max(spec.learner.min_samples_leaf, closing[0]), closing[1]
-    trees = learner.with_limits(
+    trees: Learner = learner.with_limits(
         replace(spec.learner.limits, max_features=most, min_samples_leaf=leaf), most
     )
-    return SensitiveLearner(trees) if closes_by_sensitivity(spec.judging) else trees
+    return trees if (scorer := scorer_of(spec.judging)) is None else scorer(trees)
 
 
 def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: bool) -> list[Block]:

@@ -15,7 +15,7 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, n_cores, total_nb
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
-from srs_ooc.evidence.judges import NOT_ADJUSTED, closes_by_sensitivity, pairs_of
+from srs_ooc.evidence.judges import NOT_ADJUSTED, pairs_of, scorer_of
 from srs_ooc.evidence.pairs import scan_nbytes
 from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
@@ -172,8 +172,8 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
     n_rows = spec.learner.n_grown(n_rows)
     width, limits, method = shape.code_nbytes, spec.learner.limits, spec.method
-    asks = closes_by_sensitivity(spec.judging)
-    records = saves or method.splits_rows or asks
+    scorer = scorer_of(spec.judging)
+    records = saves or method.splits_rows or scorer is not None
     n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
     one_byte = n_rows, 1, n_classes, 1, n_channels
     needs = [
@@ -190,7 +190,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         records * block.record_nbytes(n_rows, n_classes, limits),
         records * n_waiting * block.recorded_nbytes(n_rows, n_classes, limits),
         method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
-        asks * (2 * block.WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
+        0 if scorer is None else scorer.nbytes(n_rows),
         spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
         (spec.learner.row_sample is not None) * (64 * n_rows + 4 * shape.n_rows),
     ]

@@ -12,7 +12,7 @@ from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.judges import closes_by_sensitivity
+from srs_ooc.evidence.judges import scorer_of
 from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import WEIGHTS
@@ -58,9 +58,8 @@ def closed(
     spec = resources.spec
     key = key_of(spec.run.seed, Purpose.CLOSING, until)
     most = min(spec.subspace_size, SURVIVORS)
-    asks = closes_by_sensitivity(spec.judging)
-    shares = elimination.BY_SENSITIVITY if asks else elimination.MIXED
-    sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks, n_each=n_each)
+    shares = getattr(scorer_of(spec.judging), "shares", elimination.MIXED)
+    sampler = Elimination(survivors, key, shares, most, n_each=n_each)
     book = None if ledger is None else StageBook(ledger, until)
     leaf = floor(elimination.LEAF_SHARE * spec.learner.n_grown(resources.n_rows))
     with resources.closing_executor(leaf, sampler.capacity) as executor:

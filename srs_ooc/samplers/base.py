@@ -216,6 +216,9 @@ class Method(Params):
     """Whether models are fitted on some rows and predict others."""
     judges_candidates: ClassVar[bool] = False
     """Whether an iteration judges small subspaces, each a part of the columns paged in."""
+    theory: ClassVar[str] = "srs_ooc.methods.theory.paper_theory:mean_iterations"
+    """Where that is by which a plan says how many iterations it takes until features are found, and
+    drawn often enough; empty for a method that is not told q."""
     ranks_by: ClassVar[str] = ""
     """The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
     method ranks; empty for a method that ranks by importance."""

@@ -9,7 +9,7 @@ from srs_ooc.base.arrays import Floats, Ints, Uints32
 from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.evidence.tally import by_score
-from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY, Sampler
+from srs_ooc.samplers.base import IMPORTANCE, Sampler
 from srs_ooc.samplers.draws import draw_distinct
 
 # The closing stage: the survivors of a screen held together and halved, round after round.
@@ -33,9 +33,6 @@ LEAF_SHARE = 0.01
 MIXED = (0.2, 0.2), (0.3, 0.7)
 """Few features that show only beside others are seen late, when trees see most of what is left.
 Beside those, trees that see few features, for many faint features, which mask one another."""
-BY_SENSITIVITY = ((0.3, 0.7),)
-"""One kind of tree, which sees more and more of what is left: losses of several kinds, which may be
-below zero, have no common measure."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
@@ -93,8 +90,6 @@ class Elimination(Sampler):
         Features a tree may see at most.
     fewest : int
         Features below which no round begins.
-    by_sensitivity : bool
-        What features are scored by.
     n_each : int, optional
         Trees of a round; ``TREES`` if not given.
 
@@ -115,6 +110,7 @@ class Elimination(Sampler):
     """
 
     name = "closing"
+    needs = frozenset({IMPORTANCE})
     _ARRAYS = ("features", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
     def __init__(
@@ -125,11 +121,9 @@ class Elimination(Sampler):
         most: int,
         fewest: int = FINALISTS,
         *,
-        by_sensitivity: bool = False,
         n_each: int | None = None,
     ) -> None:
         n, self.n_each = len(features), n_each or TREES
-        self.needs = frozenset({SENSITIVITY if by_sensitivity else IMPORTANCE})
         self._key, self._shares, self.capacity = key, shares, most
         self.features = np.sort(features)
         self.scores = np.zeros(n)

@@ -6,6 +6,7 @@ Walking is native, for the rows as they are and with one feature at another valu
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,32 +268,30 @@ def _as_bytes(codes: NDArray[np.unsignedinteger]) -> Bytes:
     return np.ascontiguousarray(codes).view(np.uint8).reshape(n_slots, n_rows * codes.itemsize)
 
 
-def tally_classes(found: Effects, truth: Ints, tally: Ints, n_threads: int = 1) -> None:
-    """Add to ``tally`` what altering each slot does to the vote for the true class.
+def tally_changes(
+    found: Effects, truth: NDArray[Any], tally: Ints, exponent: int = 0, n_threads: int = 1
+) -> None:
+    """Add to ``tally`` what altering each slot does to what is said of rows.
 
     Parameters
     ----------
     found : Effects
-        Of class shares.
-    truth : int64 (n_rows,)
-        The class of each row.
+        Of class shares, or of targets.
+    truth : int64 or float64 (n_rows,)
+        The class of each row, or its target in units of ``2**exponent`` whole-number targets.
     tally : int64 (n_slots, 3)
         Rows that were voted right and are wrong when it is altered; rows that were wrong and are
         right; the probability of the true class that is lost, summed over rows, in units of
         ``2**-36``. The vote is for the class of the largest share, the first of equal ones. Rows
-        on which no tree votes are left out.
+        on which no tree votes are left out. Of targets the last alone: what is added to the squared
+        error, in the units of ``truth``.
+    exponent : int
+        Of targets.
     n_threads : int
         Threads that share the slots.
     """
-    _native.tally_classes(found.base, found.effects, found.n_votes, truth, tally, n_threads)
-
-
-def tally_targets(
-    found: Effects, truth: Floats, exponent: int, tally: Ints, n_threads: int = 1
-) -> None:
-    """Add to the last column of ``tally`` what altering each slot adds to the squared error.
-
-    ``truth`` is in units of ``2**exponent`` whole-number targets, and so is the error.
-    """
-    unit = 2.0 ** -(TARGET_BITS + exponent)
-    _native.tally_targets(found.base, found.effects, found.n_votes, truth, unit, tally, n_threads)
+    given = found.base, found.effects, found.n_votes, truth
+    if truth.dtype.kind == "f":
+        _native.tally_targets(*given, 2.0 ** -(TARGET_BITS + exponent), tally, n_threads)
+    else:
+        _native.tally_classes(*given, tally, n_threads)

@@ -17,7 +17,7 @@ from srs_ooc.base.options import exact_share, floor_share, python_spelling, shar
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.planning.paper_theory import Setting
+from srs_ooc.methods.theory.paper_theory import Setting
 from srs_ooc.samplers.draws import Drawing
 
 THOUSANDTHS = st.integers(0, 1000).map(lambda n: f"{n / 1000:.3f}")

@@ -2,7 +2,7 @@
 
 from theory_over_time import one_iteration, powers
 
-from srs_ooc.planning.paper_theory import Setting, checked_wanted, mean_time
+from srs_ooc.methods.theory.paper_theory import Setting, checked_wanted, mean_time
 
 
 def markov_time(setting: Setting, n_wanted: int | None = None) -> float | None:

@@ -9,7 +9,7 @@ import theory_over_time
 from paper_table1 import rows, table_lines
 
 from srs_ooc.cli import main
-from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 
 pytestmark = pytest.mark.documents
 

@@ -44,7 +44,7 @@ from theory_trees import (
 )
 from tree_reference import grow_tree
 
-from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 from srs_ooc.synthetic.problems import rows
 from srs_ooc.trees.response import TreeLimits
 

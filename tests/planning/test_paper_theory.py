@@ -16,7 +16,7 @@ from paper_table1 import PANELS, PRINTED, consistent, draw, panel_curves, rows, 
 from theory_over_time import Powers, expected_found, one_iteration, round_cost, time_quantile
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.planning.paper_theory import (
+from srs_ooc.methods.theory.paper_theory import (
     SCENARIOS,
     Setting,
     exact_alpha,

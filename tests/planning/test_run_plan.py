@@ -15,8 +15,8 @@ from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.cli import cli
+from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 from srs_ooc.planning import speed
-from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.planning.run_plan import (
     degree_times,
     plan_values,

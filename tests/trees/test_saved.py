@@ -34,8 +34,7 @@ from srs_ooc.trees.saved import (
     add_shares,
     decode_trees,
     predict_block,
-    tally_classes,
-    tally_targets,
+    tally_changes,
 )
 
 N_CLASSES = 4
@@ -268,7 +267,7 @@ def test_one_walk_finds_the_effects_of_all_features_of_classes(forest, seed, dty
     truth = rng.integers(0, N_CLASSES_SENSITIVITY, N_ROWS)
     out = native(forest, codes, altered, votes, n_threads=1 + seed % 3)
     tally = np.zeros((len(FEATURES), 3), np.int64)
-    tally_classes(out, truth, tally, 1 + seed % 3)
+    tally_changes(out, truth, tally, n_threads=1 + seed % 3)
     sums = np.zeros_like(tally)
     for row in range(N_ROWS):
         voting = [tree for tree, vote in zip(forest, votes[:, row], strict=True) if vote]
@@ -290,7 +289,7 @@ def test_one_walk_finds_the_effects_of_all_features_of_targets(forest, seed):
     truth = np.random.default_rng(seed).standard_normal(N_ROWS)
     out = native(forest, codes, altered, regression=True)
     tally = np.zeros((len(FEATURES), 3), np.int64)
-    tally_targets(out, truth, 23, tally, 2)
+    tally_changes(out, truth, tally, 23, 2)
     unit, sums = 2.0 ** -(TARGET_BITS + 23), [0] * len(FEATURES)
     for row in range(N_ROWS):
         base, effects = expected(forest, codes, altered, row, regression=True)
@@ -325,4 +324,4 @@ def test_arrays_that_do_not_fit_are_refused():
     ):
         refused(ValueError, message, add_effects, arrays, *asked)
     with pytest.raises(ValueError, match=r"truth\[0\]"):
-        tally_classes(out, np.full(N_ROWS, 5), np.zeros((len(FEATURES), 3), np.int64))
+        tally_changes(out, np.full(N_ROWS, 5), np.zeros((len(FEATURES), 3), np.int64))

@@ -364,13 +364,6 @@ class NetworkJob(core.Job):
     rows: core.Ints32 | None
     label = "network"
 
-    @classmethod
-    def of(cls, task: NetworkTask, memory_mb: int) -> "NetworkJob":
-        """Return the job of a network for workers that may grow by so much."""
-        store = core.WorkerStore.of(task.store, memory_mb)
-        params = task.request.params
-        return cls(store, task.identity(), params, task.shape, task.regulators, task.rows)
-
     def prepare(self, n_threads: int, stack: ExitStack) -> core.Work:
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
@@ -594,7 +587,9 @@ def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: c
         if cluster is None:
             send = stack.enter_context(core.threads(scorer.work, task.n_workers))
         else:
-            job = NetworkJob.of(task, cluster.worker_memory_mb)
+            there = core.WorkerStore.of(task.store, cluster.worker_memory_mb)
+            work = task.request.params, task.shape, task.regulators, task.rows
+            job = NetworkJob(there, task.identity(), *work)
             line = stack.enter_context(closing(cluster.line(job)))
             send, n_threads, n_together = line.send, line.n_threads, TOGETHER_ELSEWHERE
         done = core.parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)

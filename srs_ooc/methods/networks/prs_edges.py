@@ -7,7 +7,7 @@ from functools import partial
 from math import ceil, sqrt
 from threading import Event
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -66,18 +66,7 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
         core.Number(), default="0.0", default_text="0: each target by itself", metavar="LAMBDA"
     )
 
-    @classmethod
-    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle the options, in the words of a network."""
-        if (share := given.get("validation_share")) is not None:
-            text = cls.options()["validation_share"].settle("validation_share", share)
-            if not 0 < core.exact_share(text) <= core.exact_share("0.5"):
-                raise core.UsageError(
-                    f"--validation-share: expected a number above 0 and at most 0.5, found {text}."
-                )
-        return super().settle(given, table)
-
-    splits_best = True
+    splits_best, instead = True, ""
 
     @property
     def is_joint(self) -> bool:

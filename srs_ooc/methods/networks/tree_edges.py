@@ -66,14 +66,6 @@ class ForestParams(EdgeParams):
                 f"{n_regulators} (regulators a target may have), found {str(asked)[:40]}."
             ) from error
 
-    def tiled(self, n_regulators: int) -> bool:
-        """Return whether a quarter or more of the regulators are candidates at each node.
-
-        Runs draw the line at a twentieth (:func:`srs_ooc.learners.tree_learner.wants_tiles`), on
-        more rows: here nodes are small, and of small nodes single columns are read as fast.
-        """
-        return 4 * self.limits(n_regulators).max_features > n_regulators
-
     def limits(self, n_regulators: int) -> core.TreeLimits:
         """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
         how = "best" if self.splits_best else "random"
@@ -94,7 +86,10 @@ class ForestParams(EdgeParams):
         """
         regulators = context.regulators
         limits = self.limits(len(regulators))
-        context.fill(tiled=self.tiled(len(regulators)))
+        # In tiles where a quarter or more of the regulators are candidates at each node. Runs draw
+        # the line at a twentieth (srs_ooc.learners.tree_learner.wants_tiles), on more rows: here
+        # nodes are small, and of small nodes single columns are read as fast.
+        context.fill(tiled=4 * limits.max_features > len(regulators))
         flags = None if context.categorical is None else context.categorical[regulators]
         key = core.key_of(self.seed, core.Purpose.EDGES, context.target)
         total = np.zeros(len(regulators), np.int64)

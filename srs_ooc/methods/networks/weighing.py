@@ -198,10 +198,6 @@ class EdgeParams(core.Params):
         """Return how many columns a tree is grown on copies of; 0 where it has the block's own."""
         return 0
 
-    def tiled(self, n_regulators: int) -> bool:
-        """Return whether a block of so many regulators is laid out in tiles."""
-        return False
-
     def check_shape(self, shape: core.TrainingShape) -> None:
         """Refuse options that do not go together, or with the table.
 
@@ -298,9 +294,9 @@ class EdgeScorer:
         self._weights = weights if weights is None or rows is None else weights[rows]
         n_rows = store.n_rows if rows is None else len(rows)
         shape = edge_shape(params, store, n_rows, len(regulators))
-        size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
+        size = len(regulators), n_rows, shape.code_nbytes
         self.blocks = core.pool_of(
-            [core.Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
+            [core.Block(*size, tiled=False, n_values=shape.n_values) for _ in range(n_workers)]
         )
 
     def context(

@@ -338,6 +338,7 @@ class DescentParams(HeldOutParams):
     learning_rate: str = core.option(core.Number(), default="0.001", metavar="RATE")
     effective_share: str = core.option(core.Share(), default="0.9", metavar="SHARE")
     sparsity: str = core.option(core.Number(), default="0.0", metavar="LAMBDA")
+    instead = " Or name rows with --validation-rows."
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -353,7 +354,7 @@ class DescentParams(HeldOutParams):
         ) <= core.exact_share("0.5"):
             raise core.UsageError(
                 "--validation-share: expected a number above 0 and at most 0.5, found "
-                f"{params.validation_share}. Or name rows with --validation-rows."
+                f"{params.validation_share}.{cls.instead}"
             )
         return params
 

@@ -7,10 +7,11 @@ import pytest
 from forest_reference import decode_tree, effects_of, features_of
 from problems import block_of
 
+import srs_ooc.extend as core
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.base.seeds import Purpose, derive, derive_array
-from srs_ooc.learners import tree_learner
-from srs_ooc.learners.tree_learner import Columns, SensitiveLearner, TreeLearner
+from srs_ooc.learners.tree_learner import Columns, TreeLearner
+from srs_ooc.methods.rfest.rfest import SensitiveLearner
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
@@ -47,7 +48,7 @@ def test_a_score_is_what_altering_the_item_costs_on_the_rows_left_out(
     codes, labels = table()
     features = np.arange(10, 10 + N_COLUMNS, dtype=np.uint32)
     learning, rows, limits = learner(regression=regression)
-    monkeypatch.setattr(tree_learner, "WORK_NBYTES", 3000)  # a few rows at a time
+    monkeypatch.setattr(core, "WORK_NBYTES", 3000)  # a few rows at a time
     block, columns = block_of(codes, tiled=tiled), Columns(features, features)
     found = learning.fit(block, columns, iteration(features)).importance
     drawn = rows.resampled(KEY)

@@ -1,11 +1,12 @@
-"""``srs-ooc theory``: how many iterations Random Subspace and SRS need, by the paper's theory."""
+"""``srs-ooc theory`` and ``srs_ooc.theory``: how many iterations RS and SRS need."""
 
 import json
 from typing import Any
 
 import click
 
-from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
+import srs_ooc.extend as core
+from srs_ooc.methods.theory.paper_theory import SCENARIOS, compare
 
 
 @click.command("theory")
@@ -28,8 +29,7 @@ def theory_command(scenario: str, alpha: str, as_json: bool, **sizes: int) -> No
     beside all the others) or marginal (each by itself). Infinite samples, K = q, the paper's
     simplified trees; see docs/research/theory.md.
     """
-    rs, srs = (Setting(scenario, alpha=each, **sizes) for each in ("0", alpha))
-    summary = compare(rs, srs)
+    summary = compare(scenario, alpha, **sizes)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
 
 
@@ -53,3 +53,37 @@ def _time(value: float | None, log10: float | None) -> str:
     if value is not None:
         return f"{value:,.1f}" if value < 1e9 else f"{value:.6g}"
     return "never" if log10 is None else f"10^{log10:.6g}"
+
+
+def theory(
+    scenario: str, *, n_features: int, q: int, n_relevant: int, alpha: float | str = 1
+) -> dict[str, Any]:
+    """Compute the mean iterations to find all relevant features, RS beside SRS.
+
+    By the paper's Section 4: infinite samples, K = q, simplified trees.
+
+    Parameters
+    ----------
+    scenario : {'chain', 'clique', 'marginal'}
+        Each feature is seen only beside all before it, beside all others, or by itself.
+    n_features, q, n_relevant : int
+        p, the features of a subspace, and r.
+    alpha : float or str
+        For SRS: share of the subspace held for features already found.
+
+    Returns
+    -------
+    dict
+        With the keys of ``srs-ooc theory --json``.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+    """
+    sizes = {"n_features": n_features, "subspace_size": q, "n_relevant": n_relevant}
+    with core.python_spelling():
+        if scenario not in SCENARIOS:
+            expected = f"expected {' or '.join(SCENARIOS)}, found {scenario!r}."
+            raise core.UsageError(f"scenario: {expected}")
+        return compare(scenario, alpha, **sizes)

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Floats
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import ShareLike, exact_share, floor_share
+import srs_ooc.extend as core
 
 # Order-1 Markov chains that only climb, and their mean times.
 #
 # A chain is a function giving, for a state l (features found), the probabilities of climbing d = 0,
 # 1, ... states. Only positive numbers are added, so small probabilities keep their digits.
 
-Climb = Callable[[int], Floats]
+Climb = Callable[[int], core.Floats]
 
 
 def mean_time(climb: Climb, n_wanted: int) -> float:
@@ -50,7 +48,7 @@ def mean_time(climb: Climb, n_wanted: int) -> float:
 # What a computation of Section 4 is about: the scenario, p, q, r and alpha, checked.
 
 SCENARIOS = ("chain", "clique", "marginal")
-Alpha = ShareLike
+Alpha = str | int | float | Decimal | Fraction
 
 
 def exact_alpha(alpha: Alpha) -> Fraction:
@@ -62,9 +60,9 @@ def exact_alpha(alpha: Alpha) -> Fraction:
         If alpha is no number or outside [0, 1].
     """
     try:
-        return exact_share(alpha)
+        return core.exact_share(alpha)
     except ValueError:
-        raise UsageError(
+        raise core.UsageError(
             f"alpha: expected a number between 0 and 1, found {str(alpha)!r}; "
             "alpha is the share of the subspace held for features already found"
         ) from None
@@ -101,7 +99,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         if self.scenario not in SCENARIOS:
-            raise UsageError(
+            raise core.UsageError(
                 f"scenario: expected one of {', '.join(SCENARIOS)}, found {self.scenario!r}"
             )
         _check_size("n-features", self.n_features, None)
@@ -112,7 +110,7 @@ class Setting:
     @property
     def n_held_max(self) -> int:
         """floor(alpha q), the most found features a subspace is given."""
-        return floor_share(self.alpha, self.subspace_size)
+        return int(core.exact_share(self.alpha) * self.subspace_size)
 
     def n_held(self, n_found: int) -> int:
         """Return |R| = min(floor(alpha q), |F|) of Algorithm 1, step 2(a)."""
@@ -150,14 +148,14 @@ def _check_size(name: str, value: int, limit: int | None) -> None:
     if value < 1 or (limit is not None and value > limit):
         found = f"{name}: found {value}"
         if limit is None:
-            raise UsageError(f"{found}, expected at least 1")
-        raise UsageError(f"{found}, expected 1 to {limit} (the number of features)")
+            raise core.UsageError(f"{found}, expected at least 1")
+        raise core.UsageError(f"{found}, expected 1 to {limit} (the number of features)")
 
 
 # One iteration: the probabilities of finding 0, 1, 2, ... more features (Appendix D.3).
 
 
-def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> Floats:
+def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> core.Floats:
     """Return the gains of marginal-only features: Eq. (12) and (13), a hypergeometric law.
 
     q - m are drawn among p - m, of which r - l are not yet found. The weights are formed by
@@ -186,7 +184,7 @@ def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> Floats:
     spread = int(12 * math.sqrt(mean + 1) + 60)  # what lies beyond is below 1e-30 of the whole
     low, high = max(low, mode - spread), min(high, mode + spread)
 
-    def rising(count: Floats) -> Floats:
+    def rising(count: core.Floats) -> core.Floats:
         more = (wanted - count) * (drawn - count)
         return more / ((count + 1) * (others - drawn + count + 1))
 
@@ -308,36 +306,45 @@ def expected_time(setting: Setting, n_wanted: int | None = None) -> Decimal | No
         return clique_time(setting, wanted)
     sizes = (setting.n_features, setting.subspace_size, setting.n_relevant)
 
-    def climb(found: int) -> Floats:
+    def climb(found: int) -> core.Floats:
         return marginal_gains(*sizes, found, setting.n_held(found))
 
     return Decimal(mean_time(climb, wanted))
+
+
+def mean_iterations(
+    scenario: str, n_features: int, subspace_size: int, n_relevant: int, alpha: Alpha
+) -> Decimal | None:
+    """Return what plans show: :func:`expected_time` of a :class:`Setting`."""
+    return expected_time(Setting(scenario, n_features, subspace_size, n_relevant, alpha))
 
 
 def checked_wanted(setting: Setting, n_wanted: int | None) -> int:
     """Return the number wanted, all r when None; refuse what is out of range or out of reach."""
     limit = MOST_RELEVANT[setting.scenario]
     if setting.n_relevant > limit:
-        raise UsageError(
+        raise core.UsageError(
             f"n-relevant: times are computed for at most {limit:,} relevant features in the "
             f"{setting.scenario} scenario, found {setting.n_relevant:,}"
         )
     wanted = setting.n_relevant if n_wanted is None else n_wanted
     if not 1 <= wanted <= setting.n_relevant:
-        raise UsageError(f"wanted: expected 1 to {setting.n_relevant} features, found {wanted}")
+        raise core.UsageError(
+            f"wanted: expected 1 to {setting.n_relevant} features, found {wanted}"
+        )
     return wanted
 
 
 # RS beside SRS in one setting, as plain values for the command line and for JSON.
 
 
-def compare(rs: Setting, srs: Setting) -> dict[str, Any]:
+def compare(scenario: str, alpha: Alpha, **sizes: int) -> dict[str, Any]:
     """Return the mean iterations of RS and SRS.
 
     Parameters
     ----------
-    rs, srs : Setting
-        The same setting with alpha = 0 and with the alpha of interest.
+    scenario, alpha, **sizes
+        Of a :class:`Setting`: that of SRS; for RS alpha is 0.
 
     Returns
     -------
@@ -346,6 +353,7 @@ def compare(rs: Setting, srs: Setting) -> dict[str, Any]:
         ``log10_rs``, ``log10_srs``: rs and srs are null where nothing is found (then the logarithm
         is null too) or above 1.7e308; ``reason`` says which, and is there only then.
     """
+    rs, srs = (Setting(scenario, alpha=each, **sizes) for each in ("0", alpha))
     both = {"rs": rs, "srs": srs}
     times = {name: expected_time(setting) for name, setting in both.items()}
     summary: dict[str, Any] = {
