@@ -378,13 +378,14 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     inferred = tables.unmatched(options, known, ids)
     plink = inferred if is_plink(store.manifest.source) else None
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():
-        rows = RowColumns(Path(scratch))
+        where = lambda row: tables.line_of(options, known[ids[row]])  # noqa: E731
+        how = replace(options, no_target=True)
+        rows = RowColumns(Path(scratch), options.samples[0], where, how)
         rows.number_rows(len(ids))
         for what, name, cells in tables.columns_of(options, known, ids, plink, gone):
             spool = rows.open("covariates" if what == "covariates" else "targets", name)
             spool.append(texts_of(cells))
-        how = replace(options, no_target=True)
-        rows.settle(options.samples[0], lambda row: tables.line_of(options, known[ids[row]]), how)
+        rows.settle()
         values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))
         for target in rows.further:
             write_column(store.path, store.fingerprint, "target", target)

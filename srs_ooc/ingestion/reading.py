@@ -268,18 +268,19 @@ class TextReading(Reading):
         InputError
             If one of them cannot be read.
         """
-        rows, source = RowColumns(self._work.scratch), self.source
+        options, source = self.options, self.source
+        if self._is_raw:
+            missing = (*(options.text.missing or ("", "NA")), "-9")
+            options = replace(options, text=replace(options.text, missing=missing))
+        rows = RowColumns(self._work.scratch, source, self.where, options)
         if text_nbytes > WHOLE_NBYTES:
             source = part_of(source, text_nbytes, n_rows, self._work.scratch)
         spool = self._opened(rows, "target", roles.target or 0)
         self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=spool.append)
         yield f"looked at: {source}"
         if roles.target is not None:
-            form = self.options.text
-            if self._is_raw:
-                form = replace(form, missing=(*(form.missing or ("", "NA")), "-9"))
-            self._name_status([spool], form)
-            yield f"kind of target: {rows.look(str(self.source), replace(self.options, text=form))}"
+            self._name_status([spool], options.text)
+            yield f"kind of target: {rows.look()}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"

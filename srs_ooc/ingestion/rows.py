@@ -136,8 +136,11 @@ class KeptRows:
 
     def chosen(self, spool: TextSpool) -> Iterator[list[tuple[int, bytes]]]:
         """Yield (row of the source, text) of kept rows, some at a time."""
-        for start, texts in spool.numbered_blocks():
-            yield [one for one in enumerate(texts, start) if self.mask is None or self.mask[one[0]]]
+        start = 0
+        for blob, ends in spool.blocks():
+            cells = enumerate(split_texts(blob, ends), start)
+            yield [one for one in cells if self.mask is None or self.mask[one[0]]]
+            start += len(ends)
 
     def blocks(self, array: Codes) -> Iterator[NDArray[Any]]:
         """Yield the kept ones of the items of all rows, in blocks."""
@@ -341,11 +344,15 @@ class RowColumns:
     ----------
     scratch : Path
         Folder for the texts of the columns.
+    source, where : object, callable
+        The table, and what says where a row of it stands, for messages.
+    options : IngestOptions
+        What is asked.
 
     Attributes
     ----------
     kept : KeptRows
-        The rows that have a target.
+        The rows that have a target; all of them until that is settled.
     target : ScratchArray
         Of each kept row, the class (int32) or the number (float64).
     facts : TableFacts
@@ -354,9 +361,13 @@ class RowColumns:
         Further targets, of the kept rows: codes of classes (levels) or numbers, NaN where missing.
     """
 
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
+    def __init__(
+        self, scratch: Path, source: object, where: Callable[[int], str], options: IngestOptions
+    ) -> None:
+        self._scratch, self._source, self._where = scratch, source, where
+        self._options, self._form = options, options.text
         self._columns: dict[str, list[TextSpool]] = {}
+        self._inferred: dict[str, Any] = {}
 
     def open(self, what: str, name: str, levels: list[str] | None = None) -> TextSpool:
         """Begin a column; ``what`` is target, row_ids, weights, strata, groups, ..."""
@@ -370,26 +381,19 @@ class RowColumns:
         for block in item_blocks(map(str, range(1, n_rows + 1))):
             spool.append(scratch.texts_of(block))
 
-    def look(self, where: str, options: IngestOptions) -> str:
+    def look(self) -> str:
         """Say the kind of the target, which alone was opened, of some rows of a table."""
-        self._where: Callable[[int], str] = lambda row: f"{where}, row {row + 1}"
-        self._options, self._form = options, options.text
-        (self._column,) = self._columns["target"]
-        codes = ScratchArray(self._scratch / "looked at", np.int32)
-        labels = self._labels(codes, options.task)
-        task = options.task if options.task != "auto" else self._find_task(labels)[0]
-        self._inferred: dict[str, Any] = {}
-        coded, labels = self._by_number(codes, labels, self._column)
+        task, codes, labels = self._task()
         n_rows = f"in {counted(len(self._column), 'row')}"
-        if task == "regression" or options.censored:
+        if task == "regression":
             return f"numbers, {n_rows}"
-        rows = zip(labels, np.bincount(coded[:], minlength=len(labels)).tolist(), strict=True)
+        rows = zip(labels, np.bincount(codes[:], minlength=len(labels)).tolist(), strict=True)
         there = sorted((-n, shown(text)) for text, n in rows if not self._form.is_missing(text))
         each = ", ".join(f"{text} {-n}" for n, text in there[:NAMED])
         return f"{len(there)} classes, {n_rows} {each}{', ...' * (len(there) > NAMED)}"
 
-    def settle(self, source: object, where: Callable[[int], str], options: IngestOptions) -> None:
-        """Settle all of them; ``where`` says where a row stands, for messages.
+    def settle(self) -> None:
+        """Settle all of them.
 
         Raises
         ------
@@ -398,16 +402,17 @@ class RowColumns:
             few rows, a number is expected and something else found, or a value is missing where
             that is refused.
         """
-        self._source, self._where, self._options = source, where, options
-        self._form, columns = options.text, self._columns
-        (self._column,) = columns["target"]
-        self._inferred = {}
-        classes = self._settle_target()
+        columns, aggregate = self._columns, self._options.aggregate
+        task, codes, labels = self._task()
+        is_number = task == "regression"
+        classes = self._settle_numbers() if is_number else self._settle_classes(codes, labels)
         arrays, levels = dict[str, Codes](), list[tuple[str, ...]]()
         if "weights" in columns:
-            arrays["weights"] = self._weights(columns["weights"][0])
+            expected, remedy = "a positive finite number", "Mend it, or remove the row."
+            fits = lambda one: 0 < one < math.inf  # noqa: E731
+            arrays["weights"] = self._numbers("weights", expected, remedy, fits)
         for what in ("strata", "groups"):
-            if what in columns and not (what == "groups" and options.aggregate):
+            if what in columns and not (what == "groups" and aggregate):
                 parts = [self._codes(what, i, column)[0] for i, column in enumerate(columns[what])]
                 arrays[what] = combined_codes(parts, self._scratch / f"{what}.codes", f"--{what}")
         if "covariates" in columns:
@@ -432,13 +437,14 @@ class RowColumns:
         """Settle a further target, of the kept rows; note how many rows it has where not kept."""
         self._check_same(column)
         (folder := self._scratch / f"targets-{place}").mkdir()
-        one, kept = RowColumns(folder), self.kept
+        kept, options = self.kept, replace(self._options, aggregate=None, no_target=False)
+        where = lambda row: self._where(kept.source_row(row))  # noqa: E731
+        one = RowColumns(folder, self._source, where, options)
         spool = one.open("target", column.label, column.levels)
         for blob, ends in kept.texts(column):
             hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
             spool.append(Texts(blob, ends, hashes))
-        options = replace(self._options, aggregate=None, no_target=False)
-        one.settle(self._source, lambda row: self._where(kept.source_row(row)), options)
+        one.settle()
         values = np.full(kept.n_rows, math.nan)
         values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
         there = self._are_there(column)
@@ -454,20 +460,21 @@ class RowColumns:
         """Whether the rows are more of a store's, which has what a few rows may lack."""
         return bool(self._options.append_rows)
 
-    def _settle_target(self) -> tuple[str, ...]:
-        """Settle values and rows; return the labels in class order."""
+    def _task(self) -> tuple[str, Codes, list[bytes]]:
+        """Return the task, and of classes the number of each row's label, and the labels."""
+        (self._column,) = self._columns["target"]
+        self.kept = KeptRows(len(self._column))
+        codes, labels = ScratchArray(self._scratch / "labels", np.int32), list[bytes]()
         is_number = self._options.no_target or self._options.censored
         task = "regression" if is_number else self._options.task
         if task != "regression":
-            codes = ScratchArray(self._scratch / "labels", np.int32)
             labels = self._labels(codes, task)
-            if task == "auto":
-                task, why = self._find_task(labels)
-                self._inferred["task"] = f"{task}: {why}"
+        if task == "auto":
+            task, why = self._find_task(labels)
+            self._inferred["task"] = f"{task}: {why}"
         if task == "regression":
-            self._settle_numbers()
-            return ()
-        return self._settle_classes(*self._by_number(codes, labels, self._column))
+            return task, codes, labels
+        return task, *self._by_number(codes, labels, self._column)
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
@@ -480,8 +487,8 @@ class RowColumns:
                 text = list(split_texts(blob, ends))[row]
                 if task == "auto" and self._are_numbers([*coder.texts(), text]):
                     return []
-                raise self._error(
-                    start + row,
+                raise unfit(
+                    self._at(start + row, self._column),
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
                     f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
                     f"more ({shown(text)} is one)",
@@ -511,12 +518,14 @@ class RowColumns:
             return "regression", f"{n_values} different whole numbers in {n_rows} rows"
         infinite = {text for text, number in numbers.items() if number not in values}
         if infinite:  # beside few numbers they are no class unless the user says so
-            row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
+            cells = chain.from_iterable(self.kept.chosen(self._column))
+            row, text = next(cell for cell in cells if cell[1] in infinite)
             remedy = (
                 "Mend the cell; or say --task regression to leave such rows out, --task "
                 "classification to take it for a class."
             )
-            raise self._error(row, "a finite number or a label", shown(text), remedy)
+            where = self._at(row, self._column)
+            raise unfit(where, "a finite number or a label", shown(text), remedy)
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
         return "classification", f"{n_values} different{whole}"
 
@@ -563,19 +572,14 @@ class RowColumns:
         except UnicodeDecodeError:
             raise unfit(where, "labels as UTF-8 text", repr(label[:80]), TO_UTF8) from None
 
-    def _settle_numbers(self) -> None:
+    def _settle_numbers(self) -> tuple[str, ...]:
+        """Settle values and rows where the target is a number: there are no classes."""
         expected, remedy = "a number, the task being regression", "say --task classification."
-        if self._options.censored:
+        if is_time := self._options.censored:
             expected, remedy = "a time, 0 or more", "empty it: rows without a time are left out."
-        numbers = ScratchArray(self._scratch / "numbers", np.float64)
-        for start, texts in self._column.numbered_blocks():
-            is_missing, number = self._form.is_missing, self._form.number
-            values = [math.nan if is_missing(text) else number(text) for text in texts]
-            for i, value in enumerate(values):
-                if value is None or (self._options.censored and value < 0):
-                    mend = f"Mend the cell, or {remedy}"
-                    raise self._error(start + i, expected, shown(texts[i]), mend)
-            numbers.append(np.array(values))
+        remedy = f"Mend the cell, or {remedy}"
+        fits = lambda one: not (is_time and one < 0)  # noqa: E731
+        numbers = self._numbers("target", expected, remedy, fits)
         self._keep(np.isfinite(block) for block in blocks_of(numbers))
         self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
@@ -593,6 +597,23 @@ class RowColumns:
                 f"{self._source}, column {self._column.label!r}: expected numbers up to 1e38 in "
                 f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
             )
+        return ()
+
+    def _numbers(
+        self, what: str, expected: str, remedy: str, fits: Callable[[float], bool]
+    ) -> ScratchArray:
+        """Return the numbers of a column in the kept rows, NaN where missing: all have to fit."""
+        numbers = ScratchArray(self._scratch / f"{what}.numbers", np.float64)
+        (column,), option = self._columns[what], "" if what == "target" else what
+        for chosen in self.kept.chosen(column):
+            block = np.empty(len(chosen))
+            for i, (row, text) in enumerate(chosen):
+                value = math.nan if self._form.is_missing(text) else self._form.number(text)
+                if value is None or not fits(value):
+                    raise unfit(self._at(row, column, option), expected, shown(text), remedy)
+                block[i] = value
+            numbers.append(block)
+        return numbers
 
     def _keep(self, parts: Iterator[Bools]) -> None:
         """Keep the rows with a target, which ``parts`` say; an event; and covariates, if asked."""
@@ -603,7 +624,7 @@ class RowColumns:
                 row = int(there.argmin())
                 found = f"{shown(column.get(row))}, which is none"
                 remedy = "Fill it in or remove the row; --missing-target drop leaves such rows out."
-                raise self._error(row, "a target", found, remedy, column)
+                raise unfit(self._at(row, column), "a target", found, remedy)
             mask &= there
         n_rows = int(mask.sum())
         if self._options.missing_covariates == "drop":
@@ -631,17 +652,16 @@ class RowColumns:
                 expected = "the same in all rows of a group, as --aggregate makes one row of them"
                 found = f"{cell}, another than in its first row, in group {group}"
                 remedy = "Mend the cell, or leave the column out."
-                raise self._error(row, expected, found, remedy, column)
+                raise unfit(self._at(row, column), expected, found, remedy)
 
     def _are_there(self, column: TextSpool) -> Bools:
-        there = (not self._form.is_missing(text) for _, text in _cells(column))
+        texts = chain.from_iterable(split_texts(*block) for block in column.blocks())
+        there = (not self._form.is_missing(text) for text in texts)
         return np.fromiter(there, np.bool_, len(column))
 
-    def _error(
-        self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
-    ) -> InputError:
-        where = f"{self._where(row)}: column {(column or self._column).label!r}"
-        return unfit(where, expected, found, remedy)
+    def _at(self, row: int, column: TextSpool, option: str = "") -> str:
+        """Return where a cell stands; ``option``: what named its column, where that is said."""
+        return f"{self._where(row)}: column {column.label!r}{option and f' (--{option})'}"
 
     def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
@@ -689,7 +709,7 @@ class RowColumns:
                 "Mend or empty the cell, name the text with --missing, or say --kind "
                 f"{quote(column.label)}=categorical."
             )
-            raise self._error(row, expected, shown(cell), remedy, column)
+            raise unfit(self._at(row, column), expected, shown(cell), remedy)
         if text is None and kind != CATEGORICAL:
             return []
         most = math.inf if self._is_more else max(2, min(n_known, self.kept.n_rows) // 2)
@@ -747,40 +767,24 @@ class RowColumns:
 
         Strata of one number are one; groups are told apart by their texts, as ids are.
         """
-        coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
+        coder = TextCoder(_CODES_NBYTES)
         codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
         for chosen in self.kept.chosen(column):
             n_known = len(coder)
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
                 row, text = chosen[len(numbers)]
-                where = f"{self._where(row)}: column {column.label!r} ({option})"
+                where, found = self._at(row, column, what), f"another ({shown(text)})"
                 expected = f"texts of which {len(coder)} different ones fill the memory there is"
-                remedy = "Name a column of fewer, or raise --memory-mb."
-                raise unfit(where, expected, f"another ({shown(text)})", remedy)
+                raise unfit(where, expected, found, "Name a column of fewer, or raise --memory-mb.")
             fresh = numbers.max(initial=-1) >= n_known
             for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
                 if number >= n_known and self._form.is_missing(text):
-                    where = f"{self._where(row)}: column {column.label!r} ({option})"
-                    remedy = "Fill it in, or remove the row."
-                    raise unfit(where, "a text", f"{shown(text)}, a missing value", remedy)
+                    where, found = self._at(row, column, what), f"{shown(text)}, a missing value"
+                    raise unfit(where, "a text", found, "Fill it in, or remove the row.")
             codes.append(numbers)
         texts = coder.texts()
         return self._by_number(codes, texts, column) if what == "strata" else (codes, texts)
-
-    def _weights(self, column: TextSpool) -> ScratchArray:
-        weights = ScratchArray(self._scratch / "weights", np.float64)
-        for chosen in self.kept.chosen(column):
-            block = np.empty(len(chosen))
-            for i, (row, text) in enumerate(chosen):
-                value = None if self._form.is_missing(text) else self._form.number(text)
-                if value is None or not 0 < value < math.inf:
-                    where = f"{self._where(row)}: column {column.label!r} (--weights)"
-                    remedy = "Mend it, or remove the row."
-                    raise unfit(where, "a positive finite number", shown(text), remedy)
-                block[i] = value
-            weights.append(block)
-        return weights
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
         is_grouped, mask = self._options.aggregate is not None, self.kept.mask
@@ -793,12 +797,6 @@ class RowColumns:
         if mask is None:
             return None, None
         return scratch.text_blocks(str(row + 1) for row in np.flatnonzero(mask).tolist()), None
-
-
-def _cells(column: TextSpool) -> Iterator[tuple[int, bytes]]:
-    """Yield (row of the source, text) of all cells of a column."""
-    for start, texts in column.numbered_blocks():
-        yield from enumerate(texts, start)
 
 
 def class_order(labels: Sequence[str], declared: Sequence[str] | None = None) -> list[int]:

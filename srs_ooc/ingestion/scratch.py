@@ -207,13 +207,6 @@ class TextSpool:
                 yield blob, ends
             start, previous = here.stop, previous + len(blob)
 
-    def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the texts, some at a time, and the position of the first of them."""
-        start = 0
-        for blob, ends in self.blocks():
-            yield start, list(split_texts(blob, ends))
-            start += len(ends)
-
 
 def blocks_of(array: ScratchArray | SmallFile | NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array in slices of at most :data:`ARRAY_BLOCK` items."""

@@ -343,8 +343,8 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     Errors as of :func:`ingest_table`.
     """
     header, inferred = read_names(reading, work.scratch)
-    rows = RowColumns(work.scratch)
     options, side = reading.options, reading.side
+    rows = RowColumns(work.scratch, reading.source, reading.where, options)
     has_target = takes_target(reading)
     if options.no_target:
         if options.target is not None or options.samples or "target" in side.columns:
@@ -363,7 +363,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     link = _file_to_link(reading, roles, forced) if options.link else None
     reading.read_rows(roles, forced, rows)
     check_unchanged(reading.source)
-    rows.settle(reading.source, reading.where, options)
+    rows.settle()
     facts, kept = rows.facts, rows.kept
     columns, fits_float32, kinds, held_nbytes = reading.features(kept)
     shape = Shape(kept.n_rows, roles.n_features)
