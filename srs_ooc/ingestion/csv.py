@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -256,10 +257,26 @@ class TextForm:
         return "," if self.decimal == "comma" else "."
 
     def separator_of(self, start: str) -> str:
-        """Return the separator of a table that begins with ``start``."""
-        own = _OF_PLINK.match(start)  # ids of variants may hold any other mark
-        mark = (own[1] or own[2]) if own else find_separator(start, self.comment, self.point)
-        return self.separator_mark or mark
+        """Return the separator of a table that begins with ``start``, said or told from that.
+
+        Of comma, tab, semicolon and pipe it is one found in the first line: one that cuts the first
+        lines into equally many fields if there is such, and of several the one that makes the most.
+        Without any of them it is a space if the first line holds one, else a comma.
+        """
+        if self.separator_mark:
+            return self.separator_mark
+        if own := _OF_PLINK.match(start):  # ids of variants may hold any other mark
+            return own[1] or own[2]
+        lines = [line for line in _LINE.findall(_QUOTED.sub('""', start)) if line.strip()]
+        lines = [line for line in lines if not (self.comment and line.startswith(self.comment))]
+        whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
+        if not whole:
+            return ","
+        first = whole[0].rstrip("\r\n")
+        if not (found := [mark for mark in _SURE if mark in first and mark != self.point]):
+            return " " if " " in first.strip() else ","
+        even = [mark for mark in found if len({line.count(mark) for line in whole}) == 1]
+        return max(even or found, key=first.count)
 
     @cached_property
     def missing_texts(self) -> frozenset[bytes] | None:
@@ -278,34 +295,6 @@ class TextForm:
         if (value := parse_decimal(plain)) is None and _INFINITY.fullmatch(plain):
             return -math.inf if plain.startswith(b"-") else math.inf
         return value
-
-
-def find_separator(start: str, comment: str | None, point: str) -> str:
-    """Tell the separator of a table from its beginning.
-
-    Of comma, tab, semicolon and pipe it is one found in the first line: one that cuts the first
-    lines into equally many fields if there is such, and of several the one that makes the most.
-    Without any of them it is a space if the first line holds one, else a comma.
-
-    Parameters
-    ----------
-    start : str
-        Complete lines, or the beginning of the first.
-    comment : str or None
-        Lines that start with it are passed over.
-    point : str
-        The decimal point, which is no separator.
-    """
-    lines = _LINE.findall(_QUOTED.sub('""', start))
-    lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
-    whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
-    if not whole:
-        return ","
-    first = whole[0].rstrip("\r\n")
-    if not (found := [mark for mark in _SURE if mark in first and mark != point]):
-        return " " if " " in first.strip() else ","
-    even = [mark for mark in found if len({line.count(mark) for line in whole}) == 1]
-    return max(even or found, key=first.count)
 
 
 def name_of(separator: str) -> str:
@@ -449,23 +438,21 @@ class CsvStream:
         self._rest, self._start = b"", 0
 
     def _read_header(self) -> None:
-        reader: _native.HeaderReader | None = None
-        for data in self._iterator:
-            if reader is None:
-                self.separator = self.form.separator_of(data.decode(errors="replace"))
-                marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
-                self.marks = marks.encode("ascii")
-                reader = _native.HeaderReader(self.marks)
+        first = next(self._iterator, b"")
+        self.separator = self.form.separator_of(first.decode(errors="replace"))
+        marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
+        self.marks = marks.encode("ascii")
+        reader = _native.HeaderReader(self.marks)
+        for data in chain([first], self._iterator):
             self._rest, self._start = data, reader.feed(np.frombuffer(data, np.uint8), 0)
             self._hand_over(reader)
             if reader.done:
                 break
         else:
-            self._rest, self._start = b"", 0
-            if reader is not None:
-                reader.finish()
-                self._hand_over(reader)
-        if reader is None or not reader.done:
+            self._rest = b""
+            reader.finish()
+            self._hand_over(reader)
+        if not reader.done:
             raise InputError(
                 f"{self.source}: expected a header and rows, found only blank lines"
                 f"{' and comments' if self.form.comment else ''}."

@@ -275,11 +275,14 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     return [*options.columns(), *(("sample_features", name) for name in options.sample_features)]
 
 
-def read_samples(options: IngestOptions, ids: list[str], expected: str) -> dict[str, Sample]:
+def read_samples(
+    options: IngestOptions, ids: list[str], expected: str
+) -> tuple[dict[str, Sample], dict[str, Any]]:
     """Return by id, in the order of the sample tables, the lines of each sample and its cells.
 
-    ``expected`` says which ``ids`` are looked up. Where an id is PLINK's IID, it may also be looked
-    up as FID (0 where there is none), ``:`` or ``_``, IID.
+    And facts for the manifest: how many ids of either side the other lacks, the first of them, and
+    which tables have no header. ``expected`` says which ``ids`` are looked up. Where an id is
+    PLINK's IID, it may also be looked up as FID (0 where there is none), ``:`` or ``_``, IID.
 
     Raises
     ------
@@ -307,7 +310,15 @@ def read_samples(options: IngestOptions, ids: list[str], expected: str) -> dict[
             f" ({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
-    return known
+    sides = {
+        "samples_without_label": [name for name in ids if name not in known],
+        "labels_without_sample": [name for name in known if name not in here],
+    }
+    tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
+    found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
+    said = {"samples": "; ".join(found)} if found else {}
+    few = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
+    return known, few | said
 
 
 def columns_of(
@@ -423,20 +434,6 @@ def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
         raise InputError(f"{source}: expected UTF-8 text: {error.reason}. {TO_UTF8}") from None
     if rest:
         yield "\n" if comment and rest.startswith(comment) else rest
-
-
-def unmatched(options: IngestOptions, known: Collection[str], ids: list[str]) -> dict[str, Any]:
-    """Count and list the ids of either side that the other lacks; say what has no header."""
-    here = set(ids)
-    sides = {
-        "samples_without_label": [name for name in ids if name not in known],
-        "labels_without_sample": [name for name in known if name not in here],
-    }
-    tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
-    found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
-    said = {"samples": "; ".join(found)} if found else {}
-    both = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
-    return both | said
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.
@@ -556,7 +553,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     memory.check(source)
     ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids, of_plink = list(header)[n_before(header) :], n_before(header) > 1
-    known = read_samples(options, ids, f"{source}: expected sample ids")
+    known, inferred = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
@@ -565,7 +562,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
 
-    inferred = unmatched(options, known, ids)
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
@@ -637,8 +633,7 @@ class RawReading(TextReading):
         super().read_rows(roles, forced, rows)
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
-        known = read_samples(self._asked, ids, f"{self.source}: expected row ids")
-        inferred = self.side.inferred
-        inferred.update(unmatched(self._asked, known, ids))
-        for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
+        known, found = read_samples(self._asked, ids, f"{self.source}: expected row ids")
+        self.side.inferred.update(found)
+        for what, name, cells in columns_of(self._asked, known, ids, self.side.inferred, gone):
             rows.open(what, name).append(texts_of(cells))

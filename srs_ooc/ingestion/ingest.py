@@ -373,9 +373,8 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
     ids = list(store.row_ids)
-    known = tables.read_samples(options, ids, f"{store.place}: expected row ids")
+    known, inferred = tables.read_samples(options, ids, f"{store.place}: expected row ids")
     gone = next(iter(options.text.missing or ("",)))
-    inferred = tables.unmatched(options, known, ids)
     plink = inferred if is_plink(store.manifest.source) else None
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():
         where = lambda row: tables.line_of(options, known[ids[row]])  # noqa: E731

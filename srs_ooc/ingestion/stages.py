@@ -179,9 +179,9 @@ def _with_samples(
         table.held = (*table.held, lease)
         memory_of(table, options).check(path)
     ids = list(map(str, items))
-    found = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
+    found, said = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | feature_rows.unmatched(asked, found, ids)
+    inferred = side.inferred | said
     plink = inferred if is_plink({"format": table.format}) else None
     for what, name, cells in feature_rows.columns_of(asked, found, ids, plink):
         columns.setdefault(what, []).append((name, cells))

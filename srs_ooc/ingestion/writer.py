@@ -96,112 +96,6 @@ class FeatureKinds:
         return self.locate(feature, self.kept.source_row(int((place == number).argmax())))[0]
 
 
-class CategoryCoder:
-    """Turns numbers of texts into codes, and tells the categories.
-
-    Parameters
-    ----------
-    kinds : FeatureKinds
-        Which features are texts, and the texts.
-    code_dtype : {'uint8', 'uint16'}
-        Bounds the categories of a feature.
-    """
-
-    def __init__(self, kinds: FeatureKinds, code_dtype: str) -> None:
-        self._kinds, self._code_dtype = kinds, code_dtype
-        self._ordered: list[bytes] = []  # the texts in order
-        self._rank = np.zeros(0, np.int64)  # the place of each text in it
-        self._wrong: dict[str, list[tuple[int, int, float, int]]] = {}  # by what is wrong
-        self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
-
-    def code(self, start: int, values: Floats, categories: TextsWriter) -> None:
-        """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
-        self._kinds.number_texts(start, values)
-        rows = np.flatnonzero(self._kinds.is_text[start : start + len(values)])
-        step = max(1, _PIECE_CELLS // values.shape[1])
-        for first in range(0, len(rows), step):
-            self._code(start, values, rows[first : first + step], categories)
-
-    def _code(self, start: int, values: Floats, rows: Indices, categories: TextsWriter) -> None:
-        if len(self._ordered) != len(self._kinds.pool):
-            texts = self._kinds.pool.texts()
-            is_wrong = [text.decode(errors="ignore").encode() != text for text in texts]
-            self._not_utf8 = np.flatnonzero(is_wrong)
-            order = sorted(range(len(texts)), key=texts.__getitem__)
-            self._ordered = [texts[i] for i in order]
-            self._rank = np.argsort(order)
-        ranks = values[rows]
-        if len(self._not_utf8) and len(wrong := np.argwhere(np.isin(ranks, self._not_utf8))):
-            line, row = wrong[0].tolist()
-            where, text = self._kinds.cell(start + int(rows[line]), row, float(ranks[line, row]))
-            raise unfit(where, "a category as UTF-8 text", text, TO_UTF8)
-        is_there = ~np.isnan(ranks)
-        ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
-        codes = np.empty(ranks.shape, self._code_dtype)
-        width = min(max_codes(self._code_dtype), ranks.shape[1])
-        facts = code_columns(ranks, codes, ranges=width)
-        for i, row in enumerate(rows.tolist()):
-            lows = facts.lows[i, : int(facts.n_codes[i])].tolist()
-            texts = [self._ordered[int(rank)] for rank in lows]
-            self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
-            categories.write(*joined(texts))
-        values[rows] = np.where(is_there, codes, np.nan)
-
-    def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
-        """Note a feature whose texts, of which ``texts`` are some, are no categories."""
-        there = np.flatnonzero(~np.isnan(numbers))
-        if not exact:
-            firsts = np.sort(np.unique(numbers[there], return_index=True)[1])
-            what, row = "many", int(there[firsts[max_codes(self._code_dtype)]])
-        elif 1 < len(there) == len(texts) and self._kinds.forced[feature] == FREE:
-            what, row = "different", int(there[0])
-        else:
-            return
-        if all(is_date(text.decode()) for text in texts[:_LOOKED_AT]):
-            what = "dates"
-        found = self._wrong.setdefault(what, [])
-        found.append((feature, row, float(numbers[row]), len(texts)))
-        if len(found) > NAMED + 1:  # enough of them for a message
-            self.refuse()
-
-    def refuse(self) -> None:
-        """Refuse the features that were noted, if there are any.
-
-        Raises
-        ------
-        InputError
-            Naming them, and for each fault the cell of one.
-        """
-        if self._wrong:
-            raise no_features(*(self._said(*wrong) for wrong in sorted(self._wrong.items())))
-
-    def _said(self, what: str, found: list[tuple[int, int, float, int]]) -> tuple[str, str]:
-        """Say what was found, and what to do."""
-        cells = [self._kinds.cell(feature, row, text) for feature, row, text, _ in found]
-        (where, text), *others = cells[: NAMED + 1]
-        named = ", ".join(place.rpartition(": ")[2] for place, _ in others)
-        more = f" The same holds of {named}{', ...' * (len(cells) > NAMED + 1)}." if others else ""
-        remedy = "If they identify the rows, name the column with --row-ids"
-        if what == "dates":
-            said = f"numbers or categories, found what looks like dates ({text})."
-            remedy = f"Leave dates out with --ignore NAME,NAME, or {TO_DAYS}."
-        elif what == "different":
-            said = (
-                f"a number, or a category that occurs more than once in the column, found {text}, "
-                f"and {found[0][3]} different texts in all."
-            )
-            remedy += (
-                " or leave it out with --ignore A,B; if they are categories all the same, say "
-                "--kind NAME=categorical; if each row is a feature and each column a sample, say "
-                "--orient features."
-            )
-        else:
-            said = f"at most {max_codes(self._code_dtype)} categories, found another ({text})."
-            wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
-            remedy += f"; or leave it out with --ignore,{wider} or merge categories."
-        return f"{where}: expected {said}{more}", remedy
-
-
 # Features as they are coded, whatever they come from: a table, or other stores.
 
 
@@ -306,14 +200,13 @@ class CodedTable(CodedFeatures):
         self.form, self.link = form or StoreForm(), link
         self.shape = Shape(kinds.kept.n_rows, columns.n_features)
         self.holds_texts = bool(kinds.is_text.any())
-        self._categories = CategoryCoder(kinds, self.form.code_dtype)
+        self._ordered: list[bytes] = []  # the texts in order
+        self._rank = np.zeros(0, np.int64)  # the place of each text in it
+        self._wrong: dict[str, list[tuple[int, int, float, int]]] = {}  # by what is wrong
+        self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
         if link is not None:
             self.linked_rows = kinds.kept.of(0, np.arange(link.n_samples, dtype=np.int32))
         self._lines = lines or self._packed
-
-    def refuse(self) -> None:
-        """Refuse features that are no categories."""
-        self._categories.refuse()
 
     def lines(self, start: int, stop: int) -> Bytes:
         """Return the features ``start .. stop - 1`` as lines of a ``.bed`` file."""
@@ -331,7 +224,7 @@ class CodedTable(CodedFeatures):
         """Read and code the features ``start .. stop - 1``."""
         values: NDArray[Any] = self._kinds.kept.read(self._columns, start, stop)
         if categories is not None:
-            self._categories.code(start, values, categories)
+            self._code_texts(start, values, categories)
         if self.form.values_dtype == "float32":
             values = as_float32(values)
         n_ranges = self.form.n_ranges(self.shape)
@@ -343,6 +236,85 @@ class CodedTable(CodedFeatures):
         np.copyto(facts.kinds, forced, where=forced != FREE)
         facts.kinds[self._kinds.is_text[start:stop]] = manifest.CATEGORICAL
         return Coded(codes, facts, (facts.lows, facts.highs) if n_ranges else (values,))
+
+    def _code_texts(self, start: int, values: Floats, categories: TextsWriter) -> None:
+        """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
+        kinds = self._kinds
+        kinds.number_texts(start, values)
+        if len(self._ordered) != len(kinds.pool):
+            texts = kinds.pool.texts()
+            is_wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+            self._not_utf8 = np.flatnonzero(is_wrong)
+            order = sorted(range(len(texts)), key=texts.__getitem__)
+            self._ordered = [texts[i] for i in order]
+            self._rank = np.argsort(order)
+        every = np.flatnonzero(kinds.is_text[start : start + len(values)])
+        step = max(1, _PIECE_CELLS // values.shape[1])
+        for rows in (every[first : first + step] for first in range(0, len(every), step)):
+            ranks = values[rows]
+            if len(self._not_utf8) and len(wrong := np.argwhere(np.isin(ranks, self._not_utf8))):
+                line, row = wrong[0].tolist()
+                where, text = kinds.cell(start + int(rows[line]), row, float(ranks[line, row]))
+                raise unfit(where, "a category as UTF-8 text", text, TO_UTF8)
+            is_there = ~np.isnan(ranks)
+            ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
+            codes = np.empty(ranks.shape, self.form.code_dtype)
+            width = min(max_codes(self.form.code_dtype), ranks.shape[1])
+            facts = code_columns(ranks, codes, ranges=width)
+            for i, row in enumerate(rows.tolist()):
+                lows = facts.lows[i, : int(facts.n_codes[i])].tolist()
+                texts = [self._ordered[int(rank)] for rank in lows]
+                self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
+                categories.write(*joined(texts))
+            values[rows] = np.where(is_there, codes, np.nan)
+
+    def _look(self, feature: int, numbers: Floats, texts: list[bytes], *, exact: bool) -> None:
+        """Note a feature whose texts, of which ``texts`` are some, are no categories."""
+        there = np.flatnonzero(~np.isnan(numbers))
+        if not exact:
+            firsts = np.sort(np.unique(numbers[there], return_index=True)[1])
+            what, row = "many", int(there[firsts[max_codes(self.form.code_dtype)]])
+        elif 1 < len(there) == len(texts) and self._kinds.forced[feature] == FREE:
+            what, row = "different", int(there[0])
+        else:
+            return
+        if all(is_date(text.decode()) for text in texts[:_LOOKED_AT]):
+            what = "dates"
+        found = self._wrong.setdefault(what, [])
+        found.append((feature, row, float(numbers[row]), len(texts)))
+        if len(found) > NAMED + 1:  # enough of them for a message
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Refuse the features that were noted, naming them, and for each fault the cell of one."""
+        if self._wrong:
+            raise no_features(*(self._said(*wrong) for wrong in sorted(self._wrong.items())))
+
+    def _said(self, what: str, found: list[tuple[int, int, float, int]]) -> tuple[str, str]:
+        """Say what was found, and what to do."""
+        cells = [self._kinds.cell(feature, row, text) for feature, row, text, _ in found]
+        (where, text), *others = cells[: NAMED + 1]
+        named = ", ".join(place.rpartition(": ")[2] for place, _ in others)
+        more = f" The same holds of {named}{', ...' * (len(cells) > NAMED + 1)}." if others else ""
+        remedy = "If they identify the rows, name the column with --row-ids"
+        if what == "dates":
+            said = f"numbers or categories, found what looks like dates ({text})."
+            remedy = f"Leave dates out with --ignore NAME,NAME, or {TO_DAYS}."
+        elif what == "different":
+            said = (
+                f"a number, or a category that occurs more than once in the column, found {text}, "
+                f"and {found[0][3]} different texts in all."
+            )
+            remedy += (
+                " or leave it out with --ignore A,B; if they are categories all the same, say "
+                "--kind NAME=categorical; if each row is a feature and each column a sample, say "
+                "--orient features."
+            )
+        else:
+            said = f"at most {max_codes(self.form.code_dtype)} categories, found another ({text})."
+            wider = " or take --code-dtype uint16," if self.form.code_dtype == "uint8" else ""
+            remedy += f"; or leave it out with --ignore,{wider} or merge categories."
+        return f"{where}: expected {said}{more}", remedy
 
     def _check_forced(self, start: int, values: NDArray[Any], forced: Bytes) -> None:
         for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():

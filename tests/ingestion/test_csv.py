@@ -34,7 +34,6 @@ from srs_ooc.ingestion.csv import (
     UNKNOWN,
     TableReader,
     TextForm,
-    find_separator,
     parse_decimal,
 )
 from srs_ooc.ingestion.formats import hash_text, split_texts
@@ -96,7 +95,7 @@ def test_a_named_separator_wins(tmp_path):
     ],
 )
 def test_find_separator(start, expected):
-    assert find_separator(start, "#", ".") == expected
+    assert TextForm(comment="#").separator_of(start) == expected
 
 
 def test_decimal_comma_exactly(tmp_path):
