@@ -39,7 +39,7 @@ from srs_ooc.synthetic.problems import (
     distinct_places,
     find_planted,
     rows,
-    shuffled_classes,
+    shuffled,
     signs,
 )
 from srs_ooc.synthetic.table_files import truth_path, write_table
@@ -158,7 +158,8 @@ class Shift(OfOneRole):
 
     @cached_property
     def _classes(self) -> NDArray[np.uint8]:
-        return shuffled_classes(self._key(_CLASSES), self.n_rows, self.n_ones)
+        is_one = np.arange(self.n_rows) < self.n_ones
+        return shuffled(self._key(_CLASSES), is_one.astype(np.uint8))
 
 
 @dataclass(frozen=True)

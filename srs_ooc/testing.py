@@ -120,25 +120,16 @@ Make = Callable[[SamplerContext], Sampler]
 class _Work:
     """A sampler at work without a store: outcomes are hashes of what was proposed."""
 
-    def __init__(
-        self,
-        make: Make,
-        n_features: int,
-        subspace_size: int,
-        round_size: int,
-        candidates: Uints32 | None,
-    ) -> None:
-        self.tally, self.round_size = Tally(n_features), round_size
-        self.iteration = 0
+    def __init__(self, make: Make, n_features: int, round_size: int, **given: Any) -> None:
+        self.tally, self.round_size, self.iteration = Tally(n_features), round_size, 0
         context = SamplerContext(
             n_features=n_features,
-            subspace_size=subspace_size,
             key=key_of(_SEED, 5),
             tally=self.tally,
             judge=PositiveJudge(),
             round_size=round_size,
-            candidates=candidates,
             response=Response.classes(np.arange(N_ROWS) % 2, 2),
+            **given,
         )
         self.sampler = make(context)
 
@@ -193,7 +184,8 @@ def check_sampler(
     """
 
     def begun() -> _Work:
-        return _Work(make, n_features, subspace_size, round_size, candidates)
+        how = {"subspace_size": subspace_size, "candidates": candidates}
+        return _Work(make, n_features, round_size, **how)
 
     known = {IMPORTANCE, LOSS, PREDICTIONS}
     assert begun().sampler.needs <= known, f"needs: expected some of {sorted(known)}"

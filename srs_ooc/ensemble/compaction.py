@@ -489,23 +489,6 @@ def check_room(ledger: Run, plan: Plan, fold: Fold, most: int) -> None:
     check_stages(plan.request.cap_nbytes, stages)
 
 
-def folds_from_workers(
-    job: FoldJob, plan: Plan, records: Records, folds: list[Fold]
-) -> list[FoldRecord] | None:
-    """Return the records of all folds, done by workers at once and kept here; None if stopped."""
-    assert plan.request.cluster is not None
-    names = [records.of_fold(fold.repeat, fold.fold) for fold in folds]
-    known = {n: records.kept(name, FoldRecord) for n, name in enumerate(names)}
-    parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
-    done = {n: one for n, one in known.items() if one is not None and n not in parts}
-    if parts:
-        asked = plan.request.cluster, job, parts, "folds", job.n_iterations, plan.watch
-        for number, record in from_workers(*asked):
-            records.keep(names[number], record)
-            done[number] = record
-    return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
-
-
 # Accuracy on rows held out against the number of features, and the size that is enough.
 
 N_FOLDS, N_REPEATS = 5, 2
@@ -738,29 +721,38 @@ def compact(
     sizes += sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(plan, n_iterations, sizes)
     ledger.set_meta(COMPACTED, [split, repeats])
-    done = (_here if plan.request.cluster is None else folds_from_workers)(
-        job, plan.asked(iterations=n_iterations), records, splits
-    )
+    done = _folds_done(job, plan.asked(iterations=n_iterations), records, splits)
     return None if done is None else _small_set(whole, done, plan.store, max_features)
 
 
-def _here(job: FoldJob, plan: Plan, records: Records, folds: list[Fold]) -> list[FoldRecord] | None:
-    """Return the records of all folds, done one after another; None if stopped."""
-    done: list[FoldRecord] = []
-    for fold in folds:
-        watch = named(f"fold {len(done) + 1} of {len(folds)}", plan.watch)
-        here, name = fold.plan(replace(plan, watch=watch)), records.of_fold(fold.repeat, fold.fold)
-        folder = records.ledger.run / FOLDS_FOLDER / name
-        record = records.kept(name, FoldRecord) or nest_fold(here, fold, folder)
-        if record is None:
-            return None
-        records.keep(name, record)
-        finished = score_sizes(job, record, fold, here)
-        records.keep(name, record)
-        if not finished:
-            return None
-        done.append(record)
-    return done
+def _folds_done(
+    job: FoldJob, plan: Plan, records: Records, folds: list[Fold]
+) -> list[FoldRecord] | None:
+    """Return the records of all folds, done here or by workers, each kept; None if stopped."""
+    names = [records.of_fold(fold.repeat, fold.fold) for fold in folds]
+    known = {n: records.kept(name, FoldRecord) for n, name in enumerate(names)}
+    parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
+
+    def one_by_one() -> Iterator[tuple[int, FoldRecord]]:
+        for number, (fold, record) in parts.items():
+            watch = named(f"fold {number + 1} of {len(folds)}", plan.watch)
+            here, folder = fold.plan(replace(plan, watch=watch)), records.ledger.run / FOLDS_FOLDER
+            if (record := record or nest_fold(here, fold, folder / names[number])) is None:
+                return
+            yield number, record  # kept before it has scores
+            is_done = score_sizes(job, record, fold, here)
+            yield number, record
+            if not is_done:
+                return
+
+    found = one_by_one()
+    if parts and (cluster := plan.request.cluster) is not None:
+        found = from_workers(cluster, job, parts, "folds", job.n_iterations, plan.watch)
+    for number, record in found:
+        records.keep(names[number], record)
+        known[number] = record
+    done = [one for one in known.values() if one is not None and not job.missing(one)]
+    return done if len(done) == len(folds) else None
 
 
 def curve_of(ledger: Run) -> Curve | None:

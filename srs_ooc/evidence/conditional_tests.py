@@ -9,10 +9,10 @@ so the ways that look best may be chosen by whatever means, from the same rows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb, isqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,60 +125,8 @@ def halves(codes: Integers, missing_code: int) -> Bools:
     return is_high
 
 
-class _Sums:
-    """Sums over some of the rows: of columns, their squares, and products with scores of a target.
-
-    Parameters
-    ----------
-    codes : uint8 or uint16 (n, n_rows)
-        Of features; their upper eight bits are looked at.
-    target : RankTarget
-        Of these rows.
-    """
-
-    def __init__(self, codes: Integers, target: RankTarget) -> None:
-        self._codes, self._shift = codes, max(0, int(codes.max()).bit_length() - _BITS)
-        some = [target.targets]
-        if target.n_scores > 1:
-            some = [target.targets == c for c in range(target.n_scores)]
-        is_used = np.zeros(codes.shape[1])
-        is_used[target.rows] = 1.0
-        sizes = np.diff(target.starts)
-        self._scores = [is_used]
-        for score in some:
-            values, known = np.zeros(codes.shape[1]), score.astype(np.int64)
-            if len(sizes) > 1:  # compared with the mean of the stratum, times its size
-                means = np.add.reduceat(known, target.starts[:-1])
-                known = known * np.repeat(sizes, sizes) - np.repeat(means, sizes)
-            values[target.rows] = known
-            self._scores.append(values)
-
-    @property
-    def n_scores(self) -> int:
-        """How many scores there are."""
-        return len(self._scores) - 1
-
-    def over(self, masks: Bools, score: int) -> Floats:
-        """Return the sums over the rows of each mask, bool (m, n_rows).
-
-        float64 (3, n, m): of x s, s and s^2, s the score of that number, from 1; 0 stands for those
-        of x, of 1 and of x^2.
-        """
-        n, n_rows = self._codes.shape
-        sums, scores = np.zeros((3, n, len(masks))), self._scores[score]
-        size = max(1, 2 * _PIECE // max(n, len(masks)))
-        for start in range(0, n_rows, size):
-            rows = slice(start, start + size)
-            x = (self._codes[:, rows] >> self._shift).astype(np.float64)
-            weights = masks[:, rows] * scores[rows]
-            sums[0] += x @ weights.T
-            sums[1] += weights.sum(axis=1)
-            sums[2] += (weights * scores[rows]).sum(axis=1) if score else (x * x) @ weights.T
-        return sums
-
-
 def correlations(sums: Floats, of_score: Floats) -> Floats:
-    """Return (rows - 1) r^2 of columns and a score, by their sums (:class:`_Sums`); (n, m)."""
+    """Return (rows - 1) r^2 of columns and a score, by their sums (:meth:`Looked.sums`); (n, m)."""
     (total, count, squares), (products, score, score_squares) = sums, of_score
     shared = count * products - total * score
     scale = (count * squares - total * total) * (count * score_squares - score * score)
@@ -221,10 +169,39 @@ class Looked:
 
     def __init__(self, codes: Integers, missing_code: int, target: RankTarget) -> None:
         self.is_high, self.is_known = halves(codes, missing_code), codes < missing_code
-        self._sums = _Sums(_without_missing(codes, missing_code), target)
+        self._codes = _without_missing(codes, missing_code)
+        self._shift = max(0, int(self._codes.max()).bit_length() - _BITS)
+        self._scores = np.zeros((1 + target.n_scores, codes.shape[1]))
+        self._scores[0, target.rows] = 1.0
+        sizes, several = np.diff(target.starts), range(target.n_scores)
+        some = [target.targets == c for c in several] if len(several) > 1 else [target.targets]
+        for number, score in enumerate(some, 1):
+            values = score.astype(np.int64)
+            if len(sizes) > 1:  # compared with the mean of the stratum, times its size
+                means = np.add.reduceat(values, target.starts[:-1])
+                values = values * np.repeat(sizes, sizes) - np.repeat(means, sizes)
+            self._scores[number, target.rows] = values
         every = np.ones((1, codes.shape[1]), np.bool_)
-        self._whole = [self._sums.over(every, score) for score in range(1 + self._sums.n_scores)]
+        self._whole = [self.sums(every, score) for score in range(len(self._scores))]
         self._all_known = bool(self.is_known.all())
+
+    def sums(self, masks: Bools, score: int) -> Floats:
+        """Return sums over the rows of each mask, bool (m, n_rows), by codes' upper eight bits.
+
+        float64 (3, n, m): of x s, s and s^2, s the score of that number, from 1; 0 stands for those
+        of x, of 1 and of x^2.
+        """
+        n, n_rows = self._codes.shape
+        sums, scores = np.zeros((3, n, len(masks))), self._scores[score]
+        size = max(1, 2 * _PIECE // max(n, len(masks)))
+        for start in range(0, n_rows, size):
+            rows = slice(start, start + size)
+            x = (self._codes[:, rows] >> self._shift).astype(np.float64)
+            weights = masks[:, rows] * scores[rows]
+            sums[0] += x @ weights.T
+            sums[1] += weights.sum(axis=1)
+            sums[2] += (weights * scores[rows]).sum(axis=1) if score else (x * x) @ weights.T
+        return sums
 
     def parts(self, way: list[int], target: RankTarget) -> list[RankTarget]:
         """Return the target within each part that a way makes: the halves, or quarters.
@@ -263,13 +240,13 @@ class Looked:
             left = self._over(high, ways[:, 0], score)
             return [left, self._over(known, ways[:, 0], score) - left]
         one, other = ways.T
-        both = self._sums.over(high[one] & high[other], score)
+        both = self.sums(high[one] & high[other], score)
         if self._all_known:
             left, right = (self._over(high, of, score) for of in ways.T)
         else:
-            left = self._sums.over(high[one] & known[other], score)
-            right = self._sums.over(known[one] & high[other], score)
-            whole = self._sums.over(known[one] & known[other], score)
+            left = self.sums(high[one] & known[other], score)
+            right = self.sums(known[one] & high[other], score)
+            whole = self.sums(known[one] & known[other], score)
         return [both, left - both, right - both, whole - left - right + both]
 
     def _over(self, of: Bools, places: Integers, score: int) -> Floats:
@@ -277,7 +254,7 @@ class Looked:
         if of is self.is_known and self._all_known:
             return self._whole[score]
         distinct, which = np.unique(places, return_inverse=True)
-        return self._sums.over(of[distinct], score)[..., which]
+        return self.sums(of[distinct], score)[..., which]
 
     def propose(
         self,
@@ -353,8 +330,7 @@ def leading(looked: Looked, order: Indices, alone: Floats, n_leading: int) -> tu
     return by_one, by_two
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """What tests of features beside others show.
 
     Attributes

@@ -278,8 +278,10 @@ def deal_folds(
     """
     n_rows = len(target)
     unit_of = np.arange(n_rows) if groups is None else np.unique(groups, return_inverse=True)[1]
-    if strata is not None and groups is None:
-        unit_of = _whole_small_strata(strata, n_folds)
+    if strata is not None and groups is None:  # strata of too few rows are units
+        stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)[1:]
+        unit_of = np.where(sizes[stratum] < n_folds, n_rows + stratum, unit_of)
+        unit_of = np.unique(unit_of, return_inverse=True)[1]
     n_units = int(unit_of.max()) + 1
     if n_units < n_folds:
         what = "row" if groups is None and strata is None else "group, or row of a stratum,"
@@ -287,19 +289,16 @@ def deal_folds(
             f"{option}: expected no more than there are units to hold out (a {what} each), found "
             f"{n_folds} folds of {n_units}. Ask for fewer folds."
         )
-    kinds = _kinds(target, strata)[_first_of_most(unit_of, _kinds(target, strata))]
+    # The kind of a unit is that which most of its rows have, the least of equal.
+    pairs, counts = np.unique(
+        np.stack([unit_of, _kinds(target, strata)]), axis=1, return_counts=True
+    )
+    pairs = pairs[:, np.lexsort((pairs[1], -counts, pairs[0]))]
+    kinds = pairs[1, np.flatnonzero(np.diff(pairs[0], prepend=-1))]
     order = np.lexsort((derive_array(key, np.arange(n_units)), -np.bincount(unit_of), kinds))
     fold_of_unit = np.empty(n_units, np.intp)
     fold_of_unit[order] = np.arange(n_units) % n_folds
     return fold_of_unit[unit_of]
-
-
-def _whole_small_strata(strata: Integers, n_folds: int) -> Indices:
-    """Return the unit of each row: itself, or its stratum where that has too few rows."""
-    inverse, counts = np.unique(strata, return_inverse=True, return_counts=True)[1:]
-    is_small = counts[inverse] < n_folds
-    label = np.where(is_small, len(strata) + inverse, np.arange(len(strata)))
-    return np.unique(label, return_inverse=True)[1]
 
 
 def _kinds(target: Integers | Reals, strata: Integers | None) -> Indices:
@@ -310,12 +309,3 @@ def _kinds(target: Integers | Reals, strata: Integers | None) -> Indices:
     if strata is not None:
         kinds = kinds + (int(kinds.max()) + 1) * np.unique(strata, return_inverse=True)[1]
     return kinds
-
-
-def _first_of_most(unit_of: Indices, kinds: Indices) -> Indices:
-    """Return for each unit a row of the kind that most of its rows have, the least of equal."""
-    pairs, first, counts = np.unique(
-        np.stack([unit_of, kinds]), axis=1, return_index=True, return_counts=True
-    )
-    order = np.lexsort((pairs[1], -counts, pairs[0]))
-    return first[order][np.flatnonzero(np.diff(pairs[0][order], prepend=-1))]

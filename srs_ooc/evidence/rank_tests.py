@@ -219,10 +219,14 @@ class RankTarget(NamedTuple):
     def of_scores(cls, levels: Integers, strata: Integers | None = None) -> "RankTarget":
         """Return the target of scores that are no ranks, whole numbers; (n_rows,)."""
         rows, starts = _by_stratum(len(levels), strata)
-        scores, dense = np.unique(levels[rows], return_inverse=True)
-        none, n_levels = np.zeros(0, np.int32), max(1, len(scores))
-        out = cls(rows, starts, dense.astype(np.int32), n_levels, False, none)
-        return out._replace(scores=scores.astype(np.int64)) if len(scores) else out
+        none = np.zeros(0, np.int32)
+        return cls(rows, starts, none, 1, False, none)._scored(levels[rows])
+
+    def _scored(self, values: Integers) -> "RankTarget":
+        """Return the target of these scores, (n_used,), in place of its levels."""
+        scores, dense = np.unique(values, return_inverse=True)
+        out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(scores)))
+        return out._replace(scores=scores.astype(np.int64))
 
     @property
     def n_scores(self) -> int:
@@ -273,10 +277,8 @@ class RankTarget(NamedTuple):
         """Return the target of the same rows with events and censorings exchanged."""
         own = np.zeros(len(risk.times), np.int32)
         own[self.rows] = self.scores[self.targets]
-        scores, dense = np.unique(risk.of_censoring[self.rows], return_inverse=True)
-        out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(scores)))
         back = RiskSets(risk.times, ~risk.events, own)
-        return out._replace(scores=scores.astype(np.int64), risk=back)
+        return self._scored(risk.of_censoring[self.rows])._replace(risk=back)
 
 
 def _ascending(names: Sequence[str]) -> Ints32 | None:

@@ -43,10 +43,7 @@ _CURVES, _LEVELS = 6, 4
 
 def draw_effects(ax: Any, report: Report) -> None:
     """Draw the effects of the first features with their intervals, coloured by direction."""
-    records = [record for record in report.records[:MOST_EFFECTS] if record.measure is not None]
-    if not records:
-        _say(ax, _no_effects(report))
-        return
+    records = _with_effects(report)
     n, size = len(records), min(9, 240 / len(records))
     ways = {str(record.direction) for record in records}
     are_few = len(ways) <= _FEW_NAMES and max(map(len, ways)) <= _SHORT
@@ -76,6 +73,10 @@ def _said(size: str, record: FeatureRecord, most: int) -> str:
     """Return how much and which way, without the interval where there is no room."""
     text = f"{size}, {record.direction}"
     return _short(text if len(text) <= most else f"{record.effect:.2f}, {record.direction}", most)
+
+
+def _with_effects(report: Report) -> list[FeatureRecord]:
+    return [record for record in report.records[:MOST_EFFECTS] if record.measure is not None]
 
 
 def _no_effects(report: Report) -> str:
@@ -111,11 +112,7 @@ def _sign_axis(ax: Any, report: Report) -> None:
 
 def draw_volcano(ax: Any, report: Report) -> None:
     """Draw effects against minus the decimal logarithms of p-values, the selected coloured."""
-    effects, verdict = report.effects, report.reading.verdict
-    if verdict is None or not effects:
-        _say(ax, _no_effects(report))
-        return
-    stored, x, y, chosen = (np.array(column) for column in zip(*effects, strict=True))
+    stored, x, y, chosen = (np.array(column) for column in zip(*report.effects, strict=True))
     ways = "lower or falling", "higher or rising"
     if report.censored is not None:
         ways = "longer when higher", "shorter when higher"
@@ -127,7 +124,8 @@ def draw_volcano(ax: Any, report: Report) -> None:
     for label, these, colour, marker in kinds:
         if these.any():
             ax.scatter(x[these], y[these], s=16, c=colour, marker=marker, linewidths=0, label=label)
-    if cutoff := verdict.facts["marginal_cutoff"]:
+    assert report.reading.verdict is not None, "where there are effects"
+    if cutoff := report.reading.verdict.facts["marginal_cutoff"]:
         style = {"color": GREEN, "linewidth": 1, "linestyle": ":"}
         ax.axhline(-np.log10(cutoff), label="marginally significant above", **style)
     named: list[int] = []
@@ -146,9 +144,7 @@ def draw_volcano(ax: Any, report: Report) -> None:
 
 def draw_qq(ax: Any, report: Report) -> None:
     """Draw observed against expected -log10 p of all marginal tests of location, and lambda."""
-    if report.qq is None:
-        _say(ax, "There are no p-values of all features.")
-        return
+    assert report.qq is not None, "where it is drawn"
     expected, observed = report.qq
     ax.plot([0, expected[-1]], [0, expected[-1]], color=GREY, linewidth=1, label="by chance")
     ax.plot(expected, observed, color=BLUE, marker=".", markersize=4, linestyle="", label="found")
@@ -160,15 +156,11 @@ def draw_qq(ax: Any, report: Report) -> None:
 
 def draw_discoveries(ax: Any, report: Report) -> None:
     """Draw how many features were found, or what led the ranking, by so many iterations."""
-    points, comes_last = report.points, report.spec.concludes
-    if comes_last and len(points) < 2:
-        _say(ax, "Too few iterations to compare the ranking at two points.")
-        return
-    iterations = [point.iterations for point in points]
-    if comes_last:
+    iterations = [point.iterations for point in report.points]
+    if report.spec.concludes:
         _draw_leading(ax, report, iterations)
     else:
-        ax.step(iterations, [point.found for point in points], where="post", color=BLUE)
+        ax.step(iterations, [point.found for point in report.points], where="post", color=BLUE)
         ax.set_ylabel("features found")
     ax.set(ylim=(0, None), xlabel="iterations")
 
@@ -198,9 +190,6 @@ def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
 
 def draw_first(ax: Any, report: Report) -> None:
     """Draw the feature that comes first against the target."""
-    if not report.records:
-        _say(ax, "There is no feature to list.")
-        return
     draw_feature(ax, report, report.records[0].name, report.listed[:1])
 
 
@@ -216,9 +205,6 @@ def draw_feature(ax: Any, report: Report, name: str, stored: Integers) -> None:
 
 def draw_survival(ax: Any, report: Report) -> None:
     """Draw who is still without the event, by halves of each of the first features."""
-    if report.censored is None or not report.records:
-        _say(ax, "Drawn of runs on times to an event (ingest --time T --event E).")
-        return
     records = report.records[:_CURVES]
     for i, part in enumerate(_in_two_columns(ax, len(records), 0.65, 0.58)):
         draw_feature(part, report, records[i].name, report.listed[i : i + 1])
@@ -261,9 +247,6 @@ def _draw_curves(ax: Any, report: Report, stored: Integers, censored: Censored) 
 
 def draw_pairs(ax: Any, report: Report) -> None:
     """Draw what the first features that show more beside another show together with it."""
-    if not report.pairs:
-        _say(ax, "No selected feature shows more beside another than alone.")
-        return
     places = _in_two_columns(ax, len(report.pairs), 0.78, 0.68)
     for pair, part in zip(report.pairs, places, strict=True):
         measure = pair.record.measure.removeprefix("mean ").removeprefix("of ")
@@ -383,11 +366,6 @@ def _legend(ax: Any, **style: Any) -> None:
         text.set_parse_math(False)  # labels are data
 
 
-def _say(ax: Any, text: str) -> None:
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, color=INK)
-
-
 def _short(text: str, most: int = 32) -> str:
     plain = _plain(text)
     return plain if len(plain) <= most else plain[: most - 1] + "…"
@@ -411,6 +389,38 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
     "discoveries": (draw_discoveries, (6.4, 3)),
 }
 """Figures by name: what draws one, and its size in inches."""
+
+
+def nothing_to_draw(report: Report, name: str) -> str | None:
+    """Return why a figure has nothing to show; None where it has."""
+    why = None
+    match name:
+        case "first" if not report.records:
+            why = "There is no feature to list."
+        case "effects" if not _with_effects(report):
+            why = _no_effects(report)
+        case "survival" if report.censored is None or not report.records:
+            why = "Drawn of runs on times to an event (ingest --time T --event E)."
+        case "pairs" if not report.pairs:
+            why = "No selected feature shows more beside another than alone."
+        case "qq" if report.qq is None:
+            why = "There are no p-values of all features."
+        case "volcano" if not report.effects:
+            why = _no_effects(report)
+        case "discoveries" if report.spec.concludes and len(report.points) < 2:
+            why = "Too few iterations to compare the ranking at two points."
+    return why
+
+
+def draw(ax: Any, report: Report, name: str) -> None:
+    """Draw a figure on axes, or say on them why there is nothing to draw."""
+    if (why := nothing_to_draw(report, name)) is None:
+        FIGURES[name][0](ax, report)
+    else:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, why, ha="center", va="center", transform=ax.transAxes, color=INK)
+
+
 _DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}
 """What files of each format are not to hold, so that the same figure is the same file."""
 _STYLE: dict[Any, Any] = {
@@ -439,12 +449,11 @@ TAKES = (
 @contextmanager
 def _figure(name: str, report: Report) -> Iterator[Any]:
     """Yield a figure as it is drawn, in the style of a report; no window, no state that stays."""
-    draw, size = FIGURES[name]
     mpl, figures = (library(f"matplotlib{part}", *TAKES) for part in ("", ".figure"))
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters that the font of this machine lacks
-        figure = figures.Figure(figsize=size, layout="constrained")
-        draw(figure.subplots(), report)
+        figure = figures.Figure(figsize=FIGURES[name][1], layout="constrained")
+        draw(figure.subplots(), report, name)
         yield figure
 
 

@@ -20,7 +20,7 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import json_of, markdown_of, words_of
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.figures import FIGURES, TAKES, image_of
+from srs_ooc.results.figures import FIGURES, TAKES, image_of, nothing_to_draw
 from srs_ooc.results.report import Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
@@ -159,18 +159,10 @@ def _caption(report: Report, name: str) -> tuple[str, str]:
 
 
 def _drawn(report: Report) -> list[str]:
-    """Return the figures that have something to show."""
-    comes_last, points = report.spec.concludes, report.points
-    empty = {
-        "first": not report.records,
-        "survival": not report.records or report.censored is None,
-        "pairs": not report.pairs,
-        "effects": not any(record.measure for record in report.records),
-        "qq": report.qq is None,
-        "volcano": not report.effects,
-        "discoveries": len(points) < 2 if comes_last else not points[-1].found,
-    }
-    return [name for name in FIGURES if not empty[name]]
+    """Return the figures that have something to show; a line at no feature found is not drawn."""
+    is_flat = not report.spec.concludes and not report.points[-1].found
+    drawn = [name for name in FIGURES if nothing_to_draw(report, name) is None]
+    return [name for name in drawn if not (is_flat and name == "discoveries")]
 
 
 def _columns(records: list[FeatureRecord]) -> dict[str, str]:

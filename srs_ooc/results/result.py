@@ -514,12 +514,11 @@ class Result:
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:
-        from srs_ooc.results.figures import FIGURES
+        from srs_ooc.results.figures import draw
 
-        draw, _ = FIGURES[figure]
         with self._report() as report:
             ax = _new_axes() if ax is None else ax
-            draw(ax, report)
+            draw(ax, report, figure)
         return ax
 
     @contextmanager

@@ -179,4 +179,5 @@ class Noise(problems.Problem):
 
     @cached_property
     def _classes(self) -> Bytes:
-        return problems.shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)
+        is_one = np.arange(self.n_rows) < self.n_rows // 2
+        return problems.shuffled(self._key(_NULL_CLASSES), is_one.astype(np.uint8))

@@ -15,7 +15,7 @@ from srs_ooc.base.arrays import Bytes, Floats, Uints32
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.native.numerics import products
 from srs_ooc.synthetic.cells import Cells, hash_grid, noise_cells, normals, to_cells, uniforms
-from srs_ooc.synthetic.problems import Planted, find_planted, pieces
+from srs_ooc.synthetic.problems import Planted, find_planted, pieces, shuffled
 
 MAX_CLUSTERS = 32
 CLASS_SEP = 2.0
@@ -117,11 +117,7 @@ class Madelon(Planted):
     @cached_property
     def _cluster(self) -> Bytes:
         """Cluster of each row, in equal shares and random order: uint8 (n_rows,)."""
-        rows = np.arange(self.n_rows, dtype=np.uint64)
-        order = np.argsort(derive_array(self._key(_CLUSTER), rows), kind="stable")
-        cluster = np.empty(self.n_rows, dtype=np.uint8)
-        cluster[order] = np.arange(self.n_rows) % len(self._vertices)
-        return cluster
+        return shuffled(self._key(_CLUSTER), np.arange(self.n_rows) % len(self._vertices))
 
     def _relevant(self, start: int, stop: int) -> Floats:
         """Return the relevant features of some rows: (stop - start, n_relevant).

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bytes, Floats, Indices, Ints, Uints32
+from srs_ooc.base.arrays import Bytes, Floats, Indices, Integers, Ints, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, below, derive_array, key_of
 from srs_ooc.base.text import ceil_div
@@ -148,12 +148,12 @@ def pieces(n_rows: int, width: int) -> list[tuple[int, int]]:
     return [(i * step, min((i + 1) * step, n_rows)) for i in range(ceil_div(n_rows, step))]
 
 
-def shuffled_classes(key: int, n_rows: int, n_ones: int) -> Bytes:
-    """Return class 1 for ``n_ones`` rows chosen at random, 0 for the others: uint8 (n_rows,)."""
-    order = np.argsort(derive_array(key, np.arange(n_rows, dtype=np.uint64)), kind="stable")
-    classes = np.zeros(n_rows, dtype=np.uint8)
-    classes[order[:n_ones]] = 1
-    return classes
+def shuffled(key: int, values: Integers) -> Bytes:
+    """Return numbers below 256, one a row, in random order: uint8 (n_rows,)."""
+    order = np.argsort(derive_array(key, np.arange(len(values), dtype=np.uint64)), kind="stable")
+    out = np.empty(len(values), dtype=np.uint8)
+    out[order] = values
+    return out
 
 
 def signs(key: int, n: int) -> Ints:

@@ -140,17 +140,11 @@ def write_table(problem: Problem, out: Path) -> None:
         )
     check_free(out)
     check_free(truth_path(out))
-    with explained(out):
-        if name.endswith(".zarr"):
-            with published_folder(out) as folder:
-                write_problem(problem, folder)
-                _write_truth(problem, out)
+    is_store = name.endswith(".zarr")
+    with explained(out), (published_folder if is_store else published_file)(out) as scratch:
+        if is_store:
+            write_problem(problem, scratch)
         else:
-            with published_file(out) as scratch:
-                write_csv(problem, scratch, compressed=name.endswith(".gz"))
-                _write_truth(problem, out)
-
-
-def _write_truth(problem: Problem, out: Path) -> None:
-    with published_file(truth_path(out)) as scratch:
-        scratch.write_text(json.dumps(describe(problem), indent=1) + "\n", encoding="utf-8")
+            write_csv(problem, scratch, compressed=name.endswith(".gz"))
+        with published_file(truth_path(out)) as beside:
+            beside.write_text(json.dumps(describe(problem), indent=1) + "\n", encoding="utf-8")

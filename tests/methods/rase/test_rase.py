@@ -150,7 +150,7 @@ def test_a_resample_predicts_the_rows_it_left_out():
 
 def works(params, judge, q=24):
     """Take a sampler through all its rounds; ``judge(features)`` is a candidate's loss."""
-    work = _Work(params.make, 400, q, 1, None)
+    work = _Work(params.make, 400, 1, subspace_size=q)
     sampler, weights = work.sampler, []
     assert isinstance(sampler, RandomSubspaceEnsemble)
     while not sampler.done(work.iteration):
@@ -245,7 +245,7 @@ def test_options_out_of_range_are_refused_by_name(given, says):
 def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models():
     params = settled(criterion="ebic", ebic_gamma="0.5")
     assert params.folds == 0
-    work = _Work(params.make, 400, 24, 1, None)
+    work = _Work(params.make, 400, 1, subspace_size=24)
     candidates = work.propose(0).candidates
     (split,) = candidates.splits
     assert isinstance(work.sampler, RandomSubspaceEnsemble)
