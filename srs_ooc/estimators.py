@@ -31,7 +31,7 @@ from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.ingestion.formats.in_memory import check_index, column_of, frame_library, levels_of
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.rows import check_counts
-from srs_ooc.learners.models import TREE
+from srs_ooc.learners.tree_learner import TREE
 from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB

@@ -24,7 +24,9 @@ from srs_ooc.base.budget import (
     PROCESS_NBYTES as PROCESS_NBYTES,
     check_stages as check_stages,
     n_cores as n_cores,
+    peak_resident_nbytes as peak_resident_nbytes,
     process_nbytes as process_nbytes,
+    resident_nbytes as resident_nbytes,
 )
 from srs_ooc.base.errors import (
     BudgetError as BudgetError,
@@ -59,7 +61,9 @@ from srs_ooc.base.options import (
     WordOrFile as WordOrFile,
     check_known as check_known,
     exact_share as exact_share,
+    flag_of as flag_of,
     option as option,
+    part_at as part_at,
     python_spelling as python_spelling,
     whole_given as whole_given,
 )
@@ -113,19 +117,25 @@ from srs_ooc.cli.run_options import (
     option_of as option_of,
     store_command as store_command,
 )
+from srs_ooc.evidence.exchangeability import deal_folds as deal_folds
 from srs_ooc.evidence.judges import Judge as Judge, ProbeJudge as ProbeJudge
 from srs_ooc.evidence.tally import (
+    ModelScores as ModelScores,
     Tally as Tally,
     largest as largest,
     mean_importance as mean_importance,
 )
 from srs_ooc.ingestion.formats import Table as Table, TextCoder as TextCoder
-from srs_ooc.learners.models import path_of as path_of
 from srs_ooc.learners.tree_learner import (
+    ALIASES as ALIASES,
     Columns as Columns,
     Learner as Learner,
     PROBE_FEATURE as PROBE_FEATURE,
+    TREE as TREE,
     TreeLearner as TreeLearner,
+    TreeParams as TreeParams,
+    Trial as Trial,
+    path_of as path_of,
     settle_max_features as settle_max_features,
 )
 from srs_ooc.native import numerics as numerics
@@ -222,7 +232,7 @@ from srs_ooc.trees.block import (
     scratch_nbytes as scratch_nbytes,
     values_nbytes as values_nbytes,
 )
-from srs_ooc.trees.kernel import grow_tree as grow_tree
+from srs_ooc.trees.kernel import grow_tree as grow_tree, judge_in_turn as judge_in_turn
 from srs_ooc.trees.response import (
     IMPORTANCE_BITS as IMPORTANCE_BITS,
     Response as Response,

@@ -77,7 +77,7 @@ def _memory_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
     reads = f"about {values['reads_per_iteration']:,} reads each iteration"
     if values["mapped"]:
         reads = "all in memory after the first touch"
-    held = f", with which {plan.spec.model.model} was tried"
+    held = f", with which {plan.spec.learner.model} was tried"
     if (largest := values["largest_subspace_size"]) is not None:
         # which is the same wherever the store is
         held = f"; the cap holds up to {largest:,}{'' if plan.is_remote else ' (--q max)'}"

@@ -15,8 +15,7 @@ from srs_ooc.base.options import Choice, Flag, Option, Whole, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, Brief, with_options
-from srs_ooc.learners.models import ModelParams
-from srs_ooc.learners.tree_learner import TreeParams
+from srs_ooc.learners.tree_learner import learners
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import declared, owner_of
@@ -81,8 +80,7 @@ def option_of(name: str, option: Option, owner: str = "") -> Decorator:
 _SECTIONS: dict[str, Collection[str]] = {
     "Data and size": (),
     "Evidence": ("judge",),
-    "Trees": TreeParams.options(),
-    "Models other than trees": ModelParams.options(),
+    **dict.fromkeys(("Trees", "Models other than trees"), ()),
     "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
     "Output": (
         *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
@@ -96,7 +94,8 @@ class ByPart(Brief):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS}
+        sections = _SECTIONS | {kind.title: kind.options() for kind in learners()}
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in sections}
         for parameter in self.get_params(ctx):
             flags, said = parameter.get_help_record(ctx) or ("", "")
             title, _, rest = said.partition(": ")
@@ -104,7 +103,7 @@ class ByPart(Brief):
                 said = rest
             else:
                 name = str(parameter.name).removeprefix("_click_default_")  # of --help
-                among = (part for part, names in _SECTIONS.items() if name in names)
+                among = (part for part, names in sections.items() if name in names)
                 title = "Evidence" if "--judge" in title else next(among, "Data and size")
             if flags.startswith("-"):
                 found.setdefault(title, []).append((flags, said))

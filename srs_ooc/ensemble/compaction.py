@@ -28,8 +28,7 @@ from srs_ooc.evidence.effects import Times, Z, concordance, wilson
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
-from srs_ooc.learners.models import TREE
-from srs_ooc.learners.tree_learner import TreeLearner
+from srs_ooc.learners.tree_learner import TREE, TreeLearner
 from srs_ooc.runs.engine import Engine, Speculation, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.inputs import Inputs, SideFile
@@ -780,7 +779,7 @@ def _curve(done: list[FoldRecord], n_folds: int, most: int = HEAD) -> Curve | No
 
 def _check_repeatable(ledger: Run) -> None:
     """Refuse a run that grows no trees, or was given what was made with rows to be held out."""
-    inputs, model = ledger.inputs, ledger.spec.model
+    inputs, model = ledger.inputs, ledger.spec.learner
     if not model.is_tree:
         raise UsageError(
             f"{ledger.run}: expected a run of --model {TREE}, found one of --model {model.model}: "

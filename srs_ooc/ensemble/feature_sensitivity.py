@@ -33,6 +33,7 @@ from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
+from srs_ooc.samplers.base import PREDICTIONS
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees import saved
@@ -348,7 +349,7 @@ def sensitivity(
     process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
-        if spec.method.splits_rows:
+        if PREDICTIONS in spec.method.needs:
             raise UsageError(
                 f"{run}: expected a run whose trees were all grown on the same rows and are "
                 f"averaged, found --method {spec.run.method}, which holds rows out and has trees "

@@ -3,7 +3,8 @@
 A learner grows models on the columns of a subspace.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
 from math import ceil, isqrt
@@ -11,10 +12,11 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools, Floats, Ints, Ints32, Uints32
+from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.options import (
+    LARGEST,
     Choice,
     Flag,
     Params,
@@ -22,12 +24,16 @@ from srs_ooc.base.options import (
     Text,
     Whole,
     exact_share,
+    flag_of,
     floor_share,
     option,
+    part_at,
+    places_of,
     share_text,
 )
-from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
+from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
+from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees import kernel
 from srs_ooc.trees.block import Block
@@ -37,6 +43,7 @@ from srs_ooc.trees.response import (
     SPLITTERS,
     THRESHOLDS,
     GrownTree,
+    Response,
     TrainingRows,
     TreeLimits,
 )
@@ -63,6 +70,10 @@ class Learner(Protocol):
 
     provides: ClassVar[frozenset[str]]
     """What its outcomes hold: ``importance``, ``loss``, ``predictions``."""
+
+    @property
+    def tiled(self) -> bool:
+        """Whether blocks are laid out in tiles for it."""
 
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Fit the models of an iteration on the first columns of ``block``.
@@ -325,8 +336,67 @@ MOST_TREES = 10_000
 """Bound of trees on one subspace."""
 
 
+# What ``--model`` names, and what one says of itself: its options.
+
+TREE = "tree"
+GROUP = "srs_ooc.learners"
+"""Of entry points that name, by the name of a model, a subclass of :class:`TreeParams`."""
+ESTIMATORS = "srs_ooc.methods.models.model_learner:ModelParams"
+ALIASES = {
+    "knn": ("sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.KNeighborsRegressor"),
+    "svm": ("sklearn.svm.SVC", "sklearn.svm.SVR"),
+    "linear": ("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.Ridge"),
+    "lda": ("sklearn.discriminant_analysis.LinearDiscriminantAnalysis",) * 2,
+    "qda": ("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",) * 2,
+}
+"""The classifier and the regressor of each short name; discriminant analysis has no regressor."""
+
+
+def path_of(model: str, *, is_regression: bool) -> str:
+    """Return the import path that a short name stands for; any other as it is."""
+    return ALIASES[model][is_regression] if model in ALIASES else model
+
+
+def learner_named(model: Any) -> "type[TreeParams]":
+    """Return what a model is settled by: estimators are meant by a name that no other has."""
+    if model == TREE:
+        return TreeParams
+    kind: type[TreeParams] = part_at(places_of(GROUP).get(str(model), ESTIMATORS), "--model")
+    return kind
+
+
+def learners() -> "list[type[TreeParams]]":
+    """Return what all models are settled by, trees first."""
+    return [learner_named(model) for model in (TREE, "", *places_of(GROUP))]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one subspace took; of trees nothing is tried, as all is published.
+
+    Attributes
+    ----------
+    library_nbytes : int
+        Of the libraries that were loaded for it.
+    work_nbytes : int
+        At most, beyond those and the block.
+    seconds : float
+        Of all folds, once everything is loaded.
+    criterion_seconds : float
+        Of the criterion of one part of the columns, of any size, as one of many.
+    """
+
+    library_nbytes: int = 0
+    work_nbytes: int = 0
+    seconds: float = 0.0
+    criterion_seconds: float = 0.0
+
+
 class TreeParams(Params):
     """How trees are grown; ``max_features`` is K of the paper.
+
+    What is fitted in place of trees extends this by the option ``model``, and by what it says
+    otherwise of itself.
 
     Attributes
     ----------
@@ -357,6 +427,15 @@ class TreeParams(Params):
         Trees grown on each subspace once it is paged in; 1 is the paper's.
     """
 
+    model, is_tree = TREE, True
+    part, title, grown = "trees", "Trees", "tree"
+    """What it is called in a status, in the help, and in a plan."""
+    called = TREE
+    """What ``--model`` is to be for its options, in messages."""
+    judges: ClassVar[tuple[str, ...]] = ()
+    """The relevance tests it can run under, where the method does not say it."""
+    library_nbytes, most_threads = 0, LARGEST
+    """Published allowance for libraries, and threads that can share a subspace."""
     max_features: int = option(Text(), default=0, default_text="q", metavar="K", flags=("--k",))
     impurity: str = option(Choice(IMPURITIES), default_text="gini; variance for a regression")
     splitter: str = option(Choice(SPLITTERS), default="random")
@@ -373,6 +452,23 @@ class TreeParams(Params):
     max_depth: int | None = option(Whole(1), default_text="no limit", metavar="DEPTH")
     min_samples_leaf: int = option(Whole(1), default=1, metavar="ROWS")
     trees_per_subspace: int = option(Whole(1, MOST_TREES), default=1, metavar="M")
+
+    @classmethod
+    def check_given(cls, given: Mapping[str, Any], *, saves_trees: bool) -> None:
+        """Check that the options of a run go with the model.
+
+        Raises
+        ------
+        UsageError
+            If one does not.
+        """
+        for kind in learners():
+            for name in kind.options():
+                if name in given and name != "model" and name not in cls.options():
+                    raise UsageError(
+                        f"--{flag_of(name)}: expected with --model {kind.called} only, found "
+                        f"--model {TREE}. Leave it out, or choose that."
+                    )
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -397,6 +493,82 @@ class TreeParams(Params):
                 "with or without replacement."
             )
         return params
+
+    @classmethod
+    def reads_values(cls, options: Mapping[str, Any]) -> bool:
+        """Return whether a block has the values of codes beside them."""
+        return bool(options.get("thresholds", RANK) != RANK)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the options that a status shows."""
+        return self.values()
+
+    def usual_size(self, size: int, n_candidates: int) -> int:
+        """Return q where none is given and ``size`` would be the method's."""
+        return size
+
+    def check_size(self, size: int, n_candidates: int) -> None:
+        """Refuse a q that does not work, with ``UsageError``."""
+
+    def check_elsewhere(self) -> None:
+        """Refuse workers elsewhere, with ``UsageError``."""
+
+    def check_table(self, store: Any, count: Callable[[Bools], int]) -> None:
+        """Refuse a store, with ``UsageError``; ``count`` how many marked features may be drawn."""
+
+    def folds(self, task: Any, seed: int) -> Indices | None:
+        """Return the fold of each row of a :class:`srs_ooc.runs.task.Task`; None without folds."""
+        return None
+
+    def make(
+        self,
+        task: Any,
+        response: Response,
+        seed: int,
+        subspace_size: int,
+        stack: ExitStack,
+        **how: Any,
+    ) -> Learner:
+        """Return the learner of a run's main loop, which works until ``stack`` ends.
+
+        Parameters
+        ----------
+        task : srs_ooc.runs.task.Task
+            What is learnt from.
+        response : Response
+            What its rows say.
+        seed : int
+            Of the run.
+        subspace_size : int
+            q.
+        stack : ExitStack
+            What has to end with the work is put there.
+        **how
+            Of :class:`TreeLearner`.
+        """
+        how |= {"bootstrap": self.bootstrap, "row_sample": self.row_sample}
+        rows = TrainingRows.of(response, self.impurity)
+        return TreeLearner(rows, self.limits, subspace_size, self.trees_per_subspace, **how)
+
+    def model_scores(self, n_features: int) -> ModelScores | None:
+        """Return the sums by which features are scored; None where importances do it."""
+        return None
+
+    def decoded_nbytes(self, n_rows: int, n_columns: int, code_nbytes: int) -> int:
+        """Return what is published of a subspace besides its block and a tree on it."""
+        return 0
+
+    def tried(self, shape: Any, n_columns: int, criterion: Criterion | None) -> Trial:
+        """Return what a subspace of so many columns takes, where that has to be tried."""
+        return Trial()
+
+    def seconds(self, sampler: Any, shape: Any, size: int) -> tuple[float, str] | None:
+        """Return the seconds of an iteration, and of what; None where rates are published."""
+        return None
+
+    def notes(self, sampler: Any, n_candidates: int, size: int) -> tuple[str, ...]:
+        """Return sentences worth saying before such a run starts."""
+        return ()
 
     def n_grown(self, n_rows: int) -> int:
         """Return on how many of so many rows trees are grown."""

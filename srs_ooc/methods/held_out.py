@@ -40,10 +40,8 @@ class HeldOutMethod(core.Method):
 
     judges = ("none",)
     learner: ClassVar[Mapping[str, Any]] = {"splitter": "best"}
-    any_model = splits_rows = True
+    any_model = True
     theory = ""
-    needs: ClassVar[frozenset[str]]
-    """What its sampler must learn of each subspace."""
     screen: int | None = core.option(
         core.Whole(1), default_text="no screen: all features", metavar="N"
     )

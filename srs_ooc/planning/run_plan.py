@@ -13,7 +13,7 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.planning import speed
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.run_memory import largest_subspace
+from srs_ooc.runs.run_memory import largest_subspace, trial_of
 from srs_ooc.samplers.srs import Srs
 from srs_ooc.store.store import Store
 
@@ -133,7 +133,7 @@ def _half_of(plan: Plan) -> Plan:
 
 def largest_held(plan: Plan) -> int | None:
     """Return the largest q with which the run is accepted; None where each would be tried."""
-    if not plan.spec.model.is_tree:
+    if trial_of(plan.spec, plan.shape).seconds:
         return None
     room = plan.request.cap_nbytes - plan.beside_nbytes
     return largest_subspace(plan.spec, plan.shape, room, saves=plan.saves)
@@ -141,8 +141,8 @@ def largest_held(plan: Plan) -> int | None:
 
 def alternatives(plan: Plan) -> list[dict[str, Any]]:
     """Return what the largest q, and twice the memory, would change in the run as planned."""
-    if not plan.spec.model.is_tree:
-        return []  # each would have to be tried
+    if largest_held(plan) is None:
+        return []
     cap_mb, found = plan.request.cap_mb, []
     largest = plan.request.also(subspace_size="max", max_features=None)
     for what, memory_mb, asked in (

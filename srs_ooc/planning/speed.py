@@ -23,14 +23,13 @@ from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
 from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, n_looked_at
-from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.native.numerics import exp, log, log1p
 from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, target_of
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import closed, survivors_of
-from srs_ooc.samplers.base import Method, method_of
+from srs_ooc.samplers.base import LOSS, Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 
 # How many iterations until features have been drawn often enough.
@@ -376,7 +375,7 @@ def seconds_of_trees(plan: Plan, n_columns: int) -> float:
     spec, shape, method = plan.spec, plan.shape, plan.spec.sampler
     n_rows = spec.learner.n_grown(shape.n_rows)
     sizes, levels = sizes_of(plan), math.log2(max(2, n_rows))
-    if spec.method.judges_candidates:
+    if LOSS in method.needs:
         n_cells = n_rows * method.most_columns(spec.subspace_size) / 2
         return BEST_SECONDS * n_cells * levels * method.work_each(*sizes)[0]
     k = spec.learner.max_features
@@ -402,8 +401,9 @@ def estimated_speed(plan: Plan, memory: RunBudget) -> Speed:
         Its workers, which share the work, and whether its store is mapped.
     """
     shape, spec = plan.shape, plan.spec
-    if not spec.model.is_tree:
-        return _tried_speed(plan, memory)
+    if (found := spec.learner.seconds(spec.sampler, shape, spec.subspace_size)) is not None:
+        how = f"{found[1]}; workers: {memory.n_workers}"
+        return Speed(found[0] / memory.n_workers, False, how)
     mean = spec.sampler.mean_columns(shape.n_candidates)
     n_columns = spec.n_columns if mean is None else min(spec.n_columns, mean)
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
@@ -412,28 +412,10 @@ def estimated_speed(plan: Plan, memory: RunBudget) -> Speed:
     bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
     work = seconds_of_trees(plan, n_columns) + paging + bookkeeping
     how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"
-    if spec.method.judges_candidates:
+    if LOSS in spec.method.needs:
         n_models = spec.sampler.work_each(*sizes_of(plan))[0]
         how = f"{n_models:,.0f} trees an iteration, the most there can be; {how}"
     return Speed(max(bookkeeping, work / memory.n_workers), False, how)
-
-
-def _tried_speed(plan: Plan, memory: RunBudget) -> Speed:
-    """Return an estimate from the one subspace that the model was tried on."""
-    spec = plan.spec
-    seconds, how = trial_of(spec, plan.shape).seconds, "made-up subspace"
-    if spec.model.model_folds is None:
-        seconds /= DEFAULT_FOLDS  # one model for a subspace
-    n_models, n_criteria = spec.sampler.work_each(*sizes_of(plan))
-    if n_criteria:
-        seconds *= n_models
-        seconds += n_criteria * trial_of(spec, plan.shape).criterion_seconds
-        how += f", and {n_criteria:,.0f} subspaces an iteration by its criterion"
-    elif spec.method.judges_candidates:
-        seconds *= n_models
-        how += f", times {n_models:,.0f} models an iteration, the most there can be"
-    how = f"{spec.model.model} on one {how}; workers: {memory.n_workers}"
-    return Speed(seconds / memory.n_workers, False, how)
 
 
 # The two parts of a run whose method learns behind a screen, and their speed together.
@@ -480,7 +462,7 @@ def speed_of(plan: Plan, memory: RunBudget, *, measures: bool = True) -> Speed:
     """
     parts, estimated = parts_of(plan), partial(estimated_speed, memory=memory)
     # Iterations of models that judge candidates take longer than a plan may.
-    is_short = plan.spec.model.is_tree or not plan.spec.method.judges_candidates
+    is_short = LOSS not in plan.spec.method.needs or not trial_of(plan.spec, plan.shape).seconds
     measures = measures and plan.table is not None and is_short
     if parts is None:
         return measured_speed(plan) if measures else estimated(plan)

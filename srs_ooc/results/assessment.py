@@ -210,7 +210,7 @@ def panel_scores(
     names = {feature: report.reading.name(feature) for feature in chosen}
     places = _places_of(other, names.values())
     features = np.array(sorted(f for f in chosen if names[f] in places), np.uint32)
-    if not len(features) or not spec.model.is_tree or other.manifest.values_dtype is None:
+    if not len(features) or not spec.learner.is_tree or other.manifest.values_dtype is None:
         return []
     rows = np.linspace(0, other.n_rows - 1, min(other.n_rows, MOST_HELD_OUT)).astype(np.intp)
     at = [places[names[f]] for f in features.tolist()]

@@ -191,7 +191,7 @@ def _prediction(report: Report) -> list[str]:
     """Return how well the features predict rows held out, or what measures it."""
     if (curve := report.held_out) is None:
         does = "repeats the selection without some rows and predicts them"
-        can = report.spec.model.is_tree and report.inputs.validation is None
+        can = report.spec.learner.is_tree and report.inputs.validation is None
         return _unmeasured(report, "compact {}", does, can=can)
     task, size, ends = report.task, curve.smallest(), held_out_interval(report, curve)
     mean = float(curve.means[curve.sizes.index(size)])

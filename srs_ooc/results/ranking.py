@@ -17,7 +17,6 @@ from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
-from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.results import feature_record
 from srs_ooc.results.feature_record import FeatureRecord, PartReader, ScoredRecord, record_of
@@ -104,9 +103,7 @@ class Ranking:
             scores = np.zeros(manifest.n_features)
             parts[part] = PartReader(lambda saved: saved.fill("score", scores))
             self._scores = lambda _, features: (scores[features], None)
-        elif spec.model.scores_features:
-            by_subspace = spec.model.model_importance == SUBSPACES
-            models = ModelScores(manifest.n_features, by_subspace=by_subspace)
+        elif (models := spec.learner.model_scores(manifest.n_features)) is not None:
             parts[ModelScores.name], self._scores = models, models.scores
         kind = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.record_type, self._titles = feature_record.with_columns(kind, manifest.feature_columns)
@@ -598,7 +595,7 @@ def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes:
     """Return what the cap leaves for ordering features, having checked that it holds the rest."""
     spec, n, n_kept = ledger.spec, n_features, ledger.progress().n_kept
     tally = (12 if spec.concludes else 16) * n
-    by_model = 16 if spec.model.scores_features else 0
+    by_model = 0 if spec.learner.model_scores(0) is None else 16
     scores = (8 if spec.method.ranks_by else by_model) * n
     verdict = READING_NBYTES if spec.concludes else 0
     budget.grant(f"counts of {n} features", tally + scores + 6 * n + 32 * n_kept)

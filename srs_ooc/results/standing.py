@@ -11,7 +11,7 @@ from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.base.files import release_lock
 from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
-from srs_ooc.learners.models import ModelParams
+from srs_ooc.learners.tree_learner import TreeParams, learners
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
@@ -125,13 +125,11 @@ def status_of(ledger: Run) -> Status:
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
     """Return settled options by part and name; shares, which are exact as text, as numbers."""
     parts: dict[str, Params] = {"run": spec.run, "method": spec.sampler, "judge": spec.judging}
-    parts |= {"trees": spec.learner} if spec.model.is_tree else {"model": spec.model}
+    found = {part: params.values() for part, params in parts.items()}
+    found[spec.learner.part], known = spec.learner.shown(), declared()
     return {
-        part: {
-            name: float(value) if isinstance(params.options()[name].kind, Share) else value
-            for name, value in params.values().items()
-        }
-        for part, params in parts.items()
+        part: {n: float(v) if isinstance(known[n].kind, Share) else v for n, v in values.items()}
+        for part, values in found.items()
     }
 
 
@@ -147,7 +145,8 @@ def values_of(status: Status) -> dict[str, Any]:
     if status.halves is not None:
         values["halves"] = status.halves
     held = {name: value for part in status.parts.values() for name, value in part.items()}
-    others = ModelParams.options()  # of a run whose model is no tree, and of no other
+    # of a run whose model is no tree, and of no other
+    others = {n for kind in learners() for n in kind.options()} - {*TreeParams.options()}
     names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]
     return values | {name: held.get(name) for name in names}
 

@@ -19,7 +19,7 @@ from srs_ooc.base.arrays import Floats, Ints32
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.text import MB
-from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
+from srs_ooc.learners.tree_learner import MOST_SPLITS, TreeLearner
 from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Line, PartWatch, Work
@@ -98,10 +98,10 @@ class GrowJob(Job):
             room = self.store.memory_mb, n_threads, store.reading_nbytes
             budget = worker_budget(spec, shape, *room, saves=self.records)
             response = training_response(task)
-            learner = learner_of(spec, store, task, response, 1, records=self.records)
-            source, ahead = open_source(spec, store, task, budget, stack)
+            learner = learner_of(spec, store, task, response, 1, stack, records=self.records)
+            source, ahead = open_source(shape, store, task, budget, stack)
         tiled = self.closing is not None or learner.tiled
-        fits: Learner = learner
+        fits = learner
         if self.closing is not None:
             assert isinstance(learner, TreeLearner), "other models are refused on clusters"
             fits = closing_learner(learner, spec, self.closing)

@@ -15,8 +15,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.urls import Url
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import NOT_ADJUSTED
-from srs_ooc.learners.models import REFUSE, TREE
-from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.learners.tree_learner import TREE, UNWEIGHTED, learner_named
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import InputFiles, Inputs
 from srs_ooc.runs.request import Request
@@ -25,10 +24,11 @@ from srs_ooc.runs.run_memory import TrainingShape, run_leases, shape_of
 from srs_ooc.runs.settling import declared, settle
 from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.training import adjusted_inputs, fit_of, folds_of, training_response
+from srs_ooc.runs.training import adjusted_inputs, fit_of, training_response
 from srs_ooc.runs.weights import Scoring
 from srs_ooc.samplers import column_scores
-from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET, max_codes
+from srs_ooc.samplers.base import PREDICTIONS
+from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
 
 FEWEST = 2
@@ -71,12 +71,8 @@ class Plan:
     watch: Watch = lambda _: True
 
     def __post_init__(self) -> None:
-        if self.request.cluster is not None and not self.spec.model.is_tree:
-            raise UsageError(
-                f"--dask: expected --model {TREE}, found {self.spec.model.model}: what other "
-                "models give depends on the libraries and the processor of each machine, and so on "
-                "which worker did what. Leave --dask out; --threads fits several subspaces at once."
-            )
+        if self.request.cluster is not None:
+            self.spec.learner.check_elsewhere()
 
     @classmethod
     def of(cls, store: Store, request: Request) -> Self:
@@ -164,8 +160,7 @@ class Plan:
             If an option is outside its range.
         """
         options = request.options
-        is_decoded = options.get("model", TREE) != TREE
-        by_value = is_decoded or options.get("thresholds", RANK) != RANK
+        by_value = learner_named(options.get("model", TREE)).reads_values(options)
         shape = TrainingShape(
             n_rows,
             n_features,
@@ -175,7 +170,6 @@ class Plan:
             n_channels=int(options.get("class_weight", UNWEIGHTED) != UNWEIGHTED),
             n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
             n_stored_rows=n_rows,
-            is_decoded=is_decoded,
         )
         return cls.of_shape(request, shape)
 
@@ -244,7 +238,7 @@ class Plan:
     def task(self) -> Task:
         """What it learns from, with what judge or model needs; only where there is a store."""
         spec, store = self.spec, self.store
-        exchanges = spec.concludes or not spec.model.is_tree
+        exchanges = not spec.judging.admits  # rows, for tests; or they are dealt to folds
         with store.unchanged():
             task = Task.of(store, self.inputs, spec.learner.class_weight, exchanges=exchanges)
             positions = (
@@ -332,7 +326,8 @@ class Plan:
             check_stages(self.request.cap_nbytes, self.stages())
             self.check_halves()
         except BudgetError as error:
-            counts_all = self.spec.model.is_tree and not self.beside_nbytes
+            tried = run_memory.trial_of(self.spec, self.shape)
+            counts_all = not (tried.seconds or self.beside_nbytes)
             if counts_all or self.request.options.get("subspace_size") != "max":
                 raise
             raise BudgetError(
@@ -350,7 +345,7 @@ class Plan:
             targets.
         """
         training_response(self.task)
-        folds_of(self.spec, self.task)
+        self.spec.learner.folds(self.task, self.spec.run.seed)
         if self.spec.concludes:
             self.task.check_exchangeable(self.spec)
 
@@ -387,41 +382,19 @@ class Plan:
         return True
 
     def _check_table(self) -> None:
-        """Refuse a store that the method cannot search, or a model of numbers cannot be fitted on.
+        """Refuse a store that the method cannot search, or the model cannot be fitted on.
 
-        Rows that are dealt to folds one by one must not come in groups. A model that is no tree
-        takes no weights, no categorical features, and no missing values unless it imputes them.
+        Rows that are dealt to folds one by one must not come in groups.
         """
         spec, manifest, place = self.spec, self.store.manifest, self.store.place
-        if spec.method.splits_rows and "groups" in manifest.row_columns:
+        if PREDICTIONS in spec.method.needs and "groups" in manifest.row_columns:
             raise UsageError(
                 f"--method {spec.run.method}: expected a store without groups of rows, found "
                 f"{place} with groups. Rows are held out one by one, so others of the same group "
                 "would show what is held out. Ingest the table without --groups (one row a group, "
                 "or the column under --ignore), or choose another method."
             )
-        if spec.model.is_tree:
-            return
-        named = f"--model {spec.model.model}: expected"
-        if "weights" in manifest.row_columns:
-            raise UsageError(
-                f"{named} rows without weights, found {place} with them; many estimators take "
-                "none. Ingest the table without --weights, or leave --model out."
-            )
-        has_some = manifest.kind_counts.get("categorical")
-        if has_some and (n_bad := self._count(self.store.kinds() == CATEGORICAL)):
-            raise UsageError(
-                f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
-                "with --exclude, or leave --model out."
-            )
-        if spec.model.model_missing == REFUSE and manifest.n_missing_features:
-            pieces = (piece.astype(np.uint32) for _, piece in self.store.pieces("n_missing"))
-            if n_bad := self._count(np.concatenate([piece > 0 for piece in pieces])):
-                raise UsageError(
-                    f"--model-missing {REFUSE}: expected features without missing values, found "
-                    f"{n_bad} with some. Leave them out with --exclude-missing, or take "
-                    "--model-missing mean."
-                )
+        spec.learner.check_table(self.store, self._count)
 
     def _count(self, is_bad: Bools) -> int:
         """Return of how many features that may be drawn this holds, bool (n_features,)."""

@@ -15,9 +15,8 @@ from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import scorer_of
-from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
-from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
-from srs_ooc.learners.tree_learner import RANK, Learner, TreeLearner
+from srs_ooc.evidence.tally import RankingHistory, Tally
+from srs_ooc.learners.tree_learner import Learner, TreeLearner
 from srs_ooc.runs.engine import (
     TALLY,
     ColumnSource,
@@ -33,15 +32,14 @@ from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.training import folds_of, training_response
-from srs_ooc.samplers.base import SamplerContext
+from srs_ooc.runs.training import training_response
+from srs_ooc.samplers.base import LOSS, SamplerContext
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response, TrainingRows
+from srs_ooc.trees.response import Response
 
 if TYPE_CHECKING:
-    from srs_ooc.learners.model_learner import EstimatorLearner
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -142,17 +140,13 @@ class Resources:
         )
         self.n_testers = budget.n_testers
         self.response = training_response(task)
-        self.learner: Learner = learner_of(
-            spec, store, task, self.response, budget.n_threads, records=saves
+        self.learner = learner_of(
+            spec, store, task, self.response, budget.n_threads, stack, records=saves
         )
-        if not spec.model.is_tree:
-            load(spec.model, is_regression=self.response.is_regression)
-            stack.enter_context(one_thread())
-        tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
-        self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
+        self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=self.learner.tiled)
         self.inputs, self.candidates = plan.inputs, plan.inputs.candidates(self.n_features)
         self.n_candidates = shape.n_candidates
-        self.source, ahead = open_source(spec, store, task, budget, stack)
+        self.source, ahead = open_source(shape, store, task, budget, stack)
         if self._elsewhere is None:
             fit = partial(fit_iteration, self.source, self.learner)
             self.executor: Executor = ThreadExecutor(fit, self.blocks, ahead)
@@ -196,9 +190,8 @@ class Resources:
         observers: dict[str, LearningPart] = {TALLY: tally}
         if trees is not None:
             observers[VALID] = trees
-        if spec.model.scores_features:
-            by_subspace = spec.model.model_importance == SUBSPACES
-            observers[ModelScores.name] = ModelScores(self.n_features, by_subspace=by_subspace)
+        if (scores := spec.learner.model_scores(self.n_features)) is not None:
+            observers[scores.name] = scores
         if spec.concludes:
             observers[RankingHistory.name] = RankingHistory(tally, tie)
         context = SamplerContext(
@@ -215,7 +208,7 @@ class Resources:
             positions=self.task.positions,
         )
         sampler = spec.sampler.make(context)
-        check_needs(sampler, self.learner.provides, spec.model.model)
+        check_needs(sampler, self.learner.provides, spec.learner.model)
         return Engine(
             sampler,
             self.executor,
@@ -241,36 +234,37 @@ class Resources:
 
 
 def open_source(
-    spec: RunSpec, store: Store, task: Task, budget: RunBudget, stack: ExitStack
+    shape: TrainingShape, store: Store, task: Task, budget: RunBudget, stack: ExitStack
 ) -> tuple[ColumnSource, ReadAhead]:
     """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
-    by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
-    opened = ColumnSource.of(store, task.rows, mapped=budget.mapped, valued=by_value)
+    how = {"mapped": budget.mapped, "valued": shape.n_values > 0}
+    opened = ColumnSource.of(store, task.rows, **how)
     source = stack.enter_context(opened)
     source.columns.n_threads = budget.n_readers
     return source, stack.enter_context(ReadAhead(source.columns))
 
 
 def learner_of(
-    spec: RunSpec, store: Store, task: Task, response: Response, n_threads: int, *, records: bool
-) -> "TreeLearner | EstimatorLearner":
+    spec: RunSpec,
+    store: Store,
+    task: Task,
+    response: Response,
+    n_threads: int,
+    stack: ExitStack,
+    *,
+    records: bool,
+) -> Learner:
     """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
-    if not spec.model.is_tree:
-        from srs_ooc.learners.model_learner import EstimatorLearner  # few runs have one
-
-        target = Target(task.target, max(1, len(task.classes)))
-        return EstimatorLearner(spec.model, target, folds_of(spec, task), response.center or 0.0)
-    return TreeLearner(
-        TrainingRows.of(response, spec.learner.impurity),
-        spec.learner.limits,
+    return spec.learner.make(
+        task,
+        response,
+        spec.run.seed,
         spec.subspace_size,
-        spec.learner.trees_per_subspace,
+        stack,
         records=records,
-        bootstrap=spec.learner.bootstrap,
-        row_sample=spec.learner.row_sample,
         n_threads=n_threads,
         categorical=categorical_features(store),
-        candidates=spec.method.judges_candidates,
+        candidates=LOSS in spec.method.needs,
     )
 
 

@@ -189,7 +189,7 @@ class Run(Ledger):
             If its method has not come to any yet.
         """
         spec = self.spec
-        if not spec.model.is_tree:
+        if not self.saves_trees:
             return Ensemble()
         part = spec.method.ranks_by
         found = spec.sampler.ensemble(self.meta(part) if self.has_meta(part) else {})

@@ -17,15 +17,14 @@ from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import NOT_ADJUSTED, pairs_of, scorer_of
 from srs_ooc.evidence.pairs import scan_nbytes
-from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
-from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.learners.tree_learner import TREE, UNWEIGHTED, Trial, learner_named
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.samplers.base import LOSS, PREDICTIONS
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.values import making_tables_nbytes, n_values_of
 from srs_ooc.trees import block
 
 if TYPE_CHECKING:
-    from srs_ooc.learners.model_learner import Trial
     from srs_ooc.runs.inputs import Inputs
 
 # What a run holds: its workers, and what is there once.
@@ -67,10 +66,9 @@ class TrainingShape:
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
     Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
     store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them; where it
-    ``has_groups``, whole groups are. A model
-    that is no tree ``is_decoded`` for: its blocks become numbers. Features are adjusted for
-    ``n_basis`` columns of covariates. A target of times ``has_events``. A store linked to a file of
-    genotypes has ``n_linked_rows`` there.
+    ``has_groups``, whole groups are. Features are adjusted for ``n_basis`` columns of covariates. A
+    target of times ``has_events``. A store linked to a file of genotypes has ``n_linked_rows``
+    there.
     """
 
     n_rows: int
@@ -83,7 +81,6 @@ class TrainingShape:
     n_stored_rows: int = 0
     has_strata: bool = False
     has_groups: bool = False
-    is_decoded: bool = False
     n_basis: int = 0
     has_events: bool = False
     n_linked_rows: int = 0
@@ -137,8 +134,7 @@ def shape_of(
 ) -> TrainingShape:
     """Return what of the store, as trained on, bounds a run with some options."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
-    is_decoded = options.get("model", TREE) != TREE
-    by_value = is_decoded or options.get("thresholds", RANK) != RANK
+    by_value = learner_named(options.get("model", TREE)).reads_values(options)
     weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
     adjusts = inputs.null_model is not None or options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
     weighs |= adjusts and bool(manifest.classes)
@@ -153,7 +149,6 @@ def shape_of(
         n_stored_rows=manifest.n_rows,
         has_strata="strata" in manifest.row_columns or adjusts,
         has_groups="groups" in manifest.row_columns,
-        is_decoded=is_decoded,
         n_basis=0 if inputs.null_model is None else inputs.null_model.basis.shape[1],
         has_events="events" in manifest.row_columns,
         n_linked_rows=manifest.n_linked_rows,
@@ -171,9 +166,9 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     """
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
     n_rows = spec.learner.n_grown(n_rows)
-    width, limits, method = shape.code_nbytes, spec.learner.limits, spec.method
-    scorer = scorer_of(spec.judging)
-    records = saves or method.splits_rows or scorer is not None
+    width, limits, scorer = shape.code_nbytes, spec.learner.limits, scorer_of(spec.judging)
+    judges, splits = (what in spec.method.needs for what in (LOSS, PREDICTIONS))
+    records = saves or splits or scorer is not None
     n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
     one_byte = n_rows, 1, n_classes, 1, n_channels
     needs = [
@@ -185,11 +180,11 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         - block.scratch_nbytes(*one_byte),
         2 * block.block_nbytes(1, shape.n_rows, width),  # staging
         192 * n_columns,  # of drawing, tallying and judging
-        shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
-        method.judges_candidates * 3 * n_rows * n_columns,  # rows in order, and what is made of it
+        spec.learner.decoded_nbytes(n_rows, n_columns, width),
+        judges * 3 * n_rows * n_columns,  # rows in order, and what is made of it
         records * block.record_nbytes(n_rows, n_classes, limits),
         records * n_waiting * block.recorded_nbytes(n_rows, n_classes, limits),
-        method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
+        splits * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
         0 if scorer is None else scorer.nbytes(n_rows),
         spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
         (spec.learner.row_sample is not None) * (64 * n_rows + 4 * shape.n_rows),
@@ -198,37 +193,22 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
-    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept.
-
-    A model that is no tree is tried once.
-    """
+    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
     published = work_nbytes(spec, shape, spec.n_columns, saves=saves)
-    if spec.model.is_tree:
-        return published
-    decoded = decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
+    decoded = spec.learner.decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
     return published + max(0, trial_of(spec, shape).work_nbytes - decoded)
 
 
-def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
-    """Return what a subspace of the run's model takes, as tried once by this process.
+def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
+    """Return what a subspace of the run's model takes, as tried once; 0 of trees.
 
     Raises
     ------
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
-    from srs_ooc.learners.model_learner import tried
-
-    method, judges = spec.sampler, spec.sampler.judges_candidates
-    return tried(
-        spec.model,
-        shape.n_rows,
-        method.most_columns(spec.subspace_size) if judges else spec.n_columns,
-        shape.n_classes,
-        shape.code_nbytes,
-        shape.n_values,
-        method.judged_by(shape.n_candidates),
-    )
+    n_columns = spec.sampler.most_columns(spec.subspace_size)
+    return spec.learner.tried(shape, n_columns, spec.sampler.judged_by(shape.n_candidates))
 
 
 def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
@@ -251,7 +231,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
         Lease("covariates", tests * adjusting_nbytes(shape, n_rows)),
         shape.values_lease,
-        Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
+        Lease("scikit-learn and what it loads", spec.learner.library_nbytes),
         Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
     ]
 
@@ -286,15 +266,13 @@ def run_leases(
     UsageError
         If the run's model is no tree, and cannot be fitted on a subspace of this shape.
     """
-    what, library = "tree", 0
-    if not spec.model.is_tree:
-        what, library = "model", trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
+    library = trial_of(spec, shape).library_nbytes - spec.learner.library_nbytes
     n_bytes = worker_nbytes(spec, shape, saves=saves)
     return [
         *fixed_leases(spec, shape),
         Lease("what the stage looks at besides", beside_nbytes),
-        Lease(f"what {spec.model.model} loads besides", max(0, library)),
-        Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes),
+        Lease(f"what {spec.learner.model} loads besides", max(0, library)),
+        Lease(f"a block of {spec.n_columns} columns and its {spec.learner.grown}", n_bytes),
     ]
 
 
@@ -385,7 +363,7 @@ class RunBudget(Budget):
         best = spec.learner.splitter == "best"
         two = block.scratch_nbytes(*sizes, best=best, n_threads=2)
         one = n_workers * (two - block.scratch_nbytes(*sizes, best=best))
-        more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
+        more_threads = min(n_most // n_workers, spec.learner.most_threads) - 1
         budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
         budget.mapped = shape.codes_nbytes <= budget.free_nbytes
         as_codes = 5 if shape.n_linked_rows else 1  # a column as read, and as codes

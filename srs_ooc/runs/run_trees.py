@@ -131,8 +131,6 @@ class TreeWriter(Closing):
     ----------
     ledger : Ledger
         Open for writing.
-    per_iteration : int or None
-        How many trees an iteration has; None where only some have any.
 
     Raises
     ------
@@ -140,8 +138,7 @@ class TreeWriter(Closing):
         If the file is shorter than the ledger says, is not one of trees, or cannot be written.
     """
 
-    def __init__(self, ledger: Ledger, per_iteration: int | None) -> None:
-        self._ledger, self._per_iteration = ledger, per_iteration
+    def __init__(self, ledger: Ledger) -> None:
         self._path, self._open = ledger.run / TREES_FILE, ExitStack()
         self.nbytes = int(ledger.meta(VALID))
         if self.nbytes:
@@ -173,11 +170,7 @@ class TreeWriter(Closing):
             file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
             self._file = self._open.enter_context(file)
             self._file.truncate(self.nbytes)
-            self._n_trees = (
-                count_trees(self._file, self.nbytes)
-                if self._per_iteration is None
-                else self._per_iteration * self._ledger.progress().iteration
-            )
+            self._n_trees = count_trees(self._file, self.nbytes)
             self._file.seek(self.nbytes)
 
     def close(self) -> None:

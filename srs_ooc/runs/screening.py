@@ -77,11 +77,9 @@ def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
     """Return what keeps the trees of a run, for a ``with`` block; None where they are not kept."""
     if not ledger.saves_trees:
         return nullcontext()
-    spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
 
-    # of a method that splits rows most trees only serve to learn
-    return TreeWriter(ledger, None if spec.method.splits_rows else spec.learner.trees_per_subspace)
+    return TreeWriter(ledger)
 
 
 def search(ledger: Run, plan: Plan, settled: dict[str, Any] | None = None) -> None:

@@ -10,22 +10,27 @@ from srs_ooc.base.options import (
     Option,
     Params,
     Whole,
-    exact_share,
     flag_of,
 )
-from srs_ooc.learners import models
-from srs_ooc.learners.models import PERMUTATION, SUBSPACES, TREE, ModelParams
-from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
+from srs_ooc.learners.tree_learner import (
+    MANY_ROWS,
+    ROW_SAMPLE,
+    TREE,
+    TreeParams,
+    learner_named,
+    learners,
+    settle_max_features,
+)
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
-from srs_ooc.samplers.base import Method, method_names, method_of, methods
+from srs_ooc.samplers.base import PREDICTIONS, Method, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
 
 def declared() -> dict[str, Option]:
     """Return every option of a run's identity, of whatever part, by name."""
     parts: list[type[Params]] = [RunParams, *(method for _, method in methods())]
-    parts += [*JUDGES.values(), ModelParams, TreeParams]
+    parts += [*JUDGES.values(), *learners()]
     return {name: option for part in parts for name, option in part.options().items()}
 
 
@@ -59,26 +64,27 @@ def settle(
     """
     given = dict(options)
     given["method"] = given.get("method") or RunParams.options()["method"].default
-    model = settle_model(given, shape, saves_trees=saves_trees)
-    usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
-    given["judge"] = given.get("judge") or usual
+    kind, method = learner_named(given.get("model", TREE)), method_of(given["method"])
+    kind.check_given(given, saves_trees=saves_trees)
+    judges = kind.judges or method.judges
+    given["judge"] = given.get("judge") or _default_judge(options, judges, saves_trees)
     size, max_features = (given.pop(name, None) for name in ("subspace_size", "max_features"))
     run = RunParams.settle(given, shape)
-    method = method_of(run.method)
-    _check_belong(options, run, method, model)
-    learner = TreeParams.settle({**method.learner, **given}, shape)
-    learner = _with_row_sample(learner, run, shape, method.splits_rows, saves=saves_trees)
+    _check_belong(options, run, method, kind)
+    splits = PREDICTIONS in method.needs
+    learner = kind.settle({**method.learner, **given}, shape)
+    learner = _with_row_sample(learner, run, shape, splits, saves=saves_trees)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
-    sampler.check_model(model.model, shape.n_classes)
-    if saves_trees and method.splits_rows and method.ensemble is Method.ensemble:
+    sampler.check_model(learner.model, shape.n_classes)
+    if saves_trees and splits and method.ensemble is Method.ensemble:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
     excluded, rows, validation, target = (options.get(name, NOT_GIVEN[name]) for name in INPUTS)
     parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
-    draft = RunSpec(store, excluded, rows, *parts, **held, model=model)
+    draft = RunSpec(store, excluded, rows, *parts, **held)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
     default = _default_size(draft, shape.n_candidates, largest, for_two)
@@ -88,23 +94,23 @@ def settle(
     if largest:
         sampler = _with_draw_block(sampler, given, shape, size, cap_nbytes)
         sampler.check(shape.n_rows, shape.n_candidates, size)
-        check_subspaces(model, shape.n_candidates, size)
+        learner.check_size(size, shape.n_candidates)
     learner = replace(learner, max_features=settle_max_features(max_features, size))
     return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
 
 
 def _with_row_sample(
-    learner: TreeParams, run: RunParams, shape: TrainingShape, splits_rows: bool, *, saves: bool
+    learner: TreeParams, run: RunParams, shape: TrainingShape, splits: bool, *, saves: bool
 ) -> TreeParams:
     """Return how trees are grown, with the rows of a subspace as given, checked, or by default."""
     if learner.row_sample is not None:
-        if splits_rows:
+        if splits:
             raise UsageError(
                 f"--row-sample: expected a method whose trees have all rows, found --method "
                 f"{run.method}, which splits them. Leave it out."
             )
         return learner
-    whole = learner.bootstrap or splits_rows or saves
+    whole = learner.bootstrap or splits or saves
     if run.judge != "tests" or whole or shape.n_rows < MANY_ROWS:
         return learner
     return replace(learner, row_sample=ROW_SAMPLE)
@@ -118,41 +124,35 @@ def _default_size(draft: RunSpec, n_candidates: int, largest: int, for_two: int)
     default = draft.sampler.default_subspace(n_candidates)
     if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
-    if draft.model.model_importance == SUBSPACES and default >= n_candidates:
-        default = ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
+    default = draft.learner.usual_size(default, n_candidates)
     usual = min(default, largest)
     few = for_two < max(min(100, n_candidates), draft.sampler.least_subspace(), 0.4 * usual)
     return default if few else min(default, for_two)
 
 
-def _default_judge(options: Mapping[str, Any], method: str, saves_trees: bool) -> str:
+def _default_judge(options: Mapping[str, Any], judges: tuple[str, ...], saves_trees: bool) -> str:
     """Return ``tests``, unless what else was asked is of another judge, or keeps the ensemble.
 
-    A method that cannot run under it has a judge of its own.
+    What cannot run under it has ``judges`` of its own.
     """
-    if "tests" not in (judges := method_of(method).judges):
+    if "tests" not in judges:
         return judges[0]
     is_of_probe = any(name in options for name in JUDGES["probe"].options())
     return "probe" if is_of_probe or saves_trees else "tests"
 
 
 def _check_belong(
-    options: Mapping[str, Any], run: RunParams, method: type[Method], model: ModelParams
+    options: Mapping[str, Any], run: RunParams, method: type[Method], kind: type[TreeParams]
 ) -> None:
     """Refuse a judge that does not go with the rest, and options of what was not chosen."""
-    if not model.is_tree and run.judge != "none":
-        raise UsageError(
-            f"--judge: expected none with --model {model.model}, found {run.judge}: last stages "
-            "and probes are of trees. Leave it out: features are ranked, with standard errors."
-        )
-    if model.is_tree and run.judge not in method.judges:
+    if run.judge not in (kind.judges or method.judges):
         raise UsageError(
             f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
             f"{run.judge}. Leave it out, or choose another method."
         )
     own = method.options()
-    chosen = {*RunParams.options(), *ModelParams.options(), *TreeParams.options(), *INPUTS}
-    chosen |= {*own, *JUDGES[run.judge].options()}
+    chosen = {*RunParams.options(), *own, *kind.options(), *JUDGES[run.judge].options(), *INPUTS}
+    chosen.add("model")  # of trees, too
     for name in options:
         if name not in chosen:
             whose, found = owner_of(name), run.method if is_of_a_method(name) else run.judge
@@ -193,7 +193,8 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    held, known = spec.model.values() | asdict(spec.judging) | spec.to_json(), declared()
+    known, held = declared(), asdict(spec.judging) | spec.to_json()
+    held = {n: o.default for kind in learners() for n, o in kind.options().items()} | held
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
@@ -243,77 +244,3 @@ def _with_draw_block(
     if isinstance(sampler, RandomSubspace) and shape.codes_nbytes > cap_nbytes:
         return replace(sampler, draw_block=shape.draw_block(size))
     return sampler
-
-
-# Which options go with models other than trees.
-
-
-def settle_model(
-    given: Mapping[str, Any], shape: TrainingShape, *, saves_trees: bool
-) -> ModelParams:
-    """Return the model of a new run as settled from the options given, method included.
-
-    Raises
-    ------
-    UsageError
-        If the options do not go together.
-    """
-    model = ModelParams.settle(given, shape)
-    name = given["method"]
-    if model.is_tree or name not in method_names():
-        return model
-    models.check_model_name(model.model)
-    method = method_of(name)
-    if not method.any_model:
-        able = [other for other in method_names() if method_of(other).any_model]
-        raise UsageError(
-            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
-            f"choose one of the methods {', '.join(able)}."
-        )
-    for flag in TreeParams.options():
-        if flag in given:
-            raise UsageError(
-                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
-                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
-            )
-    if saves_trees:
-        raise UsageError(
-            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
-            "fitted models are not kept: they could be read back only by running what a file "
-            "says. Leave it out."
-        )
-    if method.splits_rows:
-        for flag in ("model_importance", "model_folds"):
-            if flag in given:
-                raise UsageError(
-                    f"--{flag_of(flag)}: expected with a method that scores features by "
-                    f"their models, found --method {name}, which has scores and folds of its own. "
-                    "Leave it out."
-                )
-        return model
-    holds = "alpha" in method.options() and exact_share(str(given.get("alpha", "0.5"))) > 0
-    importance = model.model_importance or (PERMUTATION if holds else SUBSPACES)
-    if holds and importance == SUBSPACES:
-        raise UsageError(
-            f"--model-importance: expected {PERMUTATION} with --method {name}, found {SUBSPACES}: "
-            "features held in every other subspace would share one score. Leave it out, or take "
-            "--method rs."
-        )
-    folds = model.model_folds or models.DEFAULT_FOLDS
-    return replace(model, model_importance=importance, model_folds=folds)
-
-
-def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -> None:
-    """Refuse subspaces that cannot differ where their losses are compared.
-
-    Raises
-    ------
-    UsageError
-        If every subspace would hold all features.
-    """
-    if model.model_importance == SUBSPACES and subspace_size >= n_candidates:
-        raise UsageError(
-            f"--subspace-size: expected fewer than the {n_candidates} features there are with "
-            f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
-            f"Take fewer, or --model-importance {PERMUTATION}."
-        )

@@ -6,8 +6,7 @@ from typing import Any, Self
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJudge, TestsJudge
-from srs_ooc.learners.models import TREE_MODEL, ModelParams
-from srs_ooc.learners.tree_learner import TreeParams
+from srs_ooc.learners.tree_learner import TREE, TreeParams, learner_named
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.arrays import OWN
@@ -83,9 +82,7 @@ class RunSpec:
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
-        The method, what grows the trees, and the judge, each with its options.
-    model : ModelParams
-        What is fitted on each subspace, and how features are scored by it.
+        The method, what is fitted on each subspace, and the judge, each with its options.
     """
 
     store: str
@@ -96,7 +93,6 @@ class RunSpec:
     learner: TreeParams
     judging: Judge
     validation: str = NOT_GIVEN["validation"]
-    model: ModelParams = TREE_MODEL
     null_model: str = NOT_GIVEN["null_model"]
     target: str = OWN
 
@@ -110,8 +106,7 @@ class RunSpec:
 
     def values(self) -> dict[str, Any]:
         """Return every option by name, as settled."""
-        model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
-        parts = self.run, *model, self.sampler, self.learner, self.judging
+        parts = self.run, self.sampler, self.learner, self.judging
         return {name: value for part in parts for name, value in part.values().items()}
 
     @classmethod
@@ -133,9 +128,8 @@ class RunSpec:
                 rows=record["rows"],
                 run=run,
                 sampler=method_of(run.method).restored(record),
-                learner=TreeParams.restored(record),
+                learner=learner_named(record.get("model", TREE)).restored(record),
                 judging=JUDGES[run.judge].restored(record),
-                model=ModelParams.restored(record),
                 **{name: record.get(name, NOT_GIVEN[name]) for name in _OFTEN_NOT},
             )
         except (TypeError, ValueError, KeyError) as error:
@@ -210,22 +204,5 @@ class RunSpec:
 
 def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     """Return what is worth saying before a run starts."""
-    notes = spec.sampler.notes(n_rows, n_candidates)
-    if spec.model.is_tree or not spec.method.judges_candidates:
-        return notes
-    sizes = n_candidates, spec.subspace_size
-    ends = spec.sampler.most_iterations(*sizes)
-    n_iterations, (n_models, n_criteria) = ends[0] if ends else 1, spec.sampler.work_each(*sizes)
-    fitted = f"{n_iterations * n_models:,.0f} models are fitted, each by a library"
-    if (criterion := spec.sampler.judged_by(n_candidates)) is not None:
-        return (
-            *notes,
-            f"--model {spec.model.model}: {criterion.name} is computed for "
-            f"{n_iterations * n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how "
-            "long that takes.",
-        )
-    return (
-        *notes,
-        f"--model {spec.model.model}: up to {fitted}; `srs-ooc plan` tries one and says how long "
-        "that takes. Fewer --rounds, --candidates or --models take less.",
-    )
+    notes = spec.learner.notes(spec.sampler, n_candidates, spec.subspace_size)
+    return spec.sampler.notes(n_rows, n_candidates) + notes

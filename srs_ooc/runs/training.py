@@ -1,20 +1,17 @@
-"""What training rows say: their response, their folds, and what covariates say of them."""
+"""What training rows say: their response, and what covariates say of them."""
 
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from srs_ooc.base.arrays import Floats, Indices, Ints32
+from srs_ooc.base.arrays import Floats, Ints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.null_model import NullModel, fit_nbytes, form_of
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, of_rows, stated_target
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
@@ -112,22 +109,6 @@ def class_weights(text: str, labels: Ints32, classes: tuple[str, ...]) -> Floats
             )
         weights[classes.index(name)] = weight
     return weights
-
-
-def folds_of(spec: RunSpec, task: Task) -> Indices | None:
-    """Return the fold of each row; None where the method splits rows, and for trees.
-
-    Groups are held out whole; classes and strata are shared out evenly.
-
-    Raises
-    ------
-    UsageError
-        If there are more folds than rows, or than groups of rows.
-    """
-    if (n_folds := spec.model.model_folds) is None:
-        return None
-    key = key_of(spec.run.seed, Purpose.FOLDS)
-    return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")
 
 
 def adjusted_inputs(store: Store, inputs: Inputs, names: str) -> Inputs:

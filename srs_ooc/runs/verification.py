@@ -27,7 +27,7 @@ from srs_ooc.runs.ledger import (
 )
 from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
-from srs_ooc.samplers.base import method_of
+from srs_ooc.samplers.base import PREDICTIONS, method_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Store, Verified
 
@@ -72,7 +72,7 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         valid = ledger.meta(VALID) if ledger.has_meta(VALID) else None
         spec, n_trees = ledger.meta("spec") if valid else {}, None
         # of a method that splits rows only some iterations have any
-        if valid and not method_of(spec["method"]).splits_rows:
+        if valid and PREDICTIONS not in method_of(spec["method"]).needs:
             n_trees = int(spec["trees_per_subspace"]) * ledger.progress().iteration
     if valid is None and (run / TREES_FILE).exists():
         raise RunError(

@@ -212,10 +212,10 @@ class Method(Params):
     """Options of the learner where they are not given, other than the learner's own."""
     draws_by_scores: ClassVar[bool] = False
     """Whether features are drawn by scores of their columns; see :meth:`score`."""
-    splits_rows: ClassVar[bool] = False
-    """Whether models are fitted on some rows and predict others."""
-    judges_candidates: ClassVar[bool] = False
-    """Whether an iteration judges small subspaces, each a part of the columns paged in."""
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    """What its sampler must learn of each subspace, or of some. With ``predictions`` models are
+    fitted on some rows and predict others; with ``loss`` an iteration judges small subspaces, each
+    a part of the columns paged in."""
     theory: ClassVar[str] = "srs_ooc.methods.theory.paper_theory:mean_iterations"
     """Where that is by which a plan says how many iterations it takes until features are found, and
     drawn often enough; empty for a method that is not told q."""

@@ -32,9 +32,9 @@ from sklearn.pipeline import make_pipeline
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, RunError, StoreError
 from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
-from srs_ooc.learners import model_learner
-from srs_ooc.learners.model_learner import Trial
-from srs_ooc.learners.models import ModelParams
+from srs_ooc.learners.tree_learner import TreeParams, Trial
+from srs_ooc.methods.models import model_learner
+from srs_ooc.methods.models.model_learner import ModelParams
 from srs_ooc.runs.settling import declared
 from srs_ooc.samplers.base import method_of, methods
 
@@ -495,7 +495,7 @@ def test_every_option_of_a_run_is_a_parameter():
     parameters = set(inspect.signature(SRSSelector).parameters) | {"seed"}  # random_state
     srs = set(method_of("srs").options())
     of_others = {name for _, method in methods() for name in method.options()} - srs
-    of_others |= set(ModelParams.options())
+    of_others |= set(ModelParams.options()) - set(TreeParams.options())
     assert set(declared()) - of_others <= parameters
     defaults = {p.default for p in inspect.signature(SRSSelector).parameters.values()}
     assert defaults == {None, False, "auto"}

@@ -16,7 +16,7 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.cli.plan import plan_lines
 from srs_ooc.evidence import conditional_tests
-from srs_ooc.learners.model_learner import Trial
+from srs_ooc.learners.tree_learner import Trial
 from srs_ooc.planning import speed
 from srs_ooc.planning.run_plan import largest_held, plan_asked, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
@@ -260,7 +260,7 @@ def test_of_a_store_at_a_url_requests_under_way_are_left_out(stored, tmp_path):
 
 
 def test_of_a_model_that_is_tried_nothing_is_promised_beyond_the_trial(monkeypatch):
-    from srs_ooc.learners import model_learner
+    from srs_ooc.methods.models import model_learner
 
     monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
     given = {"method": "rs", "model": "knn", "subspace_size": "50"}

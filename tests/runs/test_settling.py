@@ -17,9 +17,9 @@ import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.learners import model_learner
-from srs_ooc.learners.model_learner import Trial, tried
-from srs_ooc.learners.models import DEFAULT_FOLDS
+from srs_ooc.learners.tree_learner import Trial
+from srs_ooc.methods.models import model_learner
+from srs_ooc.methods.models.model_learner import DEFAULT_FOLDS, tried
 from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.plan import Plan

@@ -360,7 +360,6 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
     """
 
     summary = "Random Subspace Ensemble: the best of many small subspaces, round after round"
-    judges_candidates = True
     ranks_by = RandomSubspaceEnsemble.name
     needs = RandomSubspaceEnsemble.needs
     candidates: int = core.option(core.Whole(1, 100_000), default=500, metavar="B2")

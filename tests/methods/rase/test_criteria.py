@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
-from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import TREE_MODEL, Target, path_of
-from srs_ooc.learners.tree_learner import Columns
+from srs_ooc.learners.tree_learner import Columns, path_of
+from srs_ooc.methods.models.model_learner import EstimatorLearner, ModelParams
+from srs_ooc.methods.models.models import Target
 from srs_ooc.methods.rase import criteria as moments
 from srs_ooc.methods.rase.criteria import InformationCriterion, check_criterion, deviances
 from srs_ooc.trees.block import Block
@@ -236,7 +236,7 @@ def test_a_learner_judges_candidates_by_the_rows_to_fit_on_alone():
     fitted = np.arange(0, 60, dtype=np.int32)[np.arange(60) % 5 != 0]
     split = RowSplit(fitted, fitted[:0])
     candidates = replace(sets_of(SUBSETS, RIC), splits=(split,))
-    learner = EstimatorLearner(replace(TREE_MODEL, model="lda"), Target(y, 2))
+    learner = EstimatorLearner(ModelParams.restored({"model": "lda"}), Target(y, 2))
     block = Block(6, 60, 1, tiled=False)
     block.codes.view(np.uint8).reshape(-1, 60)[:6] = codes
     features = np.arange(6, dtype=np.uint32)

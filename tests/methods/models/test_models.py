@@ -10,16 +10,14 @@ from sklearn import get_config
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.evidence.tally import ModelScores
-from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import (
-    TREE_MODEL,
+from srs_ooc.learners.tree_learner import Columns
+from srs_ooc.methods.models.model_learner import EstimatorLearner, ModelParams, json_object
+from srs_ooc.methods.models.models import (
     BaseModel,
     DecodedBlock,
     Target,
-    json_object,
     make_estimator,
 )
-from srs_ooc.learners.tree_learner import Columns
 from srs_ooc.methods.rase.criteria import InformationCriterion
 from srs_ooc.samplers.base import LOSS
 from srs_ooc.testing import check_learner
@@ -30,7 +28,7 @@ ROWS = np.arange(N_ROWS)
 
 
 def model(**given):
-    return replace(TREE_MODEL, model_importance="subspaces", model_folds=3, **given)
+    return ModelParams.restored({"model_importance": "subspaces", "model_folds": 3} | given)
 
 
 @pytest.mark.few(4)

@@ -1,152 +1,29 @@
-"""Models other than trees: their options, how they are found, made and fitted.
+"""Models other than trees: how they are found, made and fitted.
 
 A model is an estimator of scikit-learn by name or import path. Blocks of codes become tables of
 numbers for it, and it computes in one thread, so that sums do not depend on the cores of a
 machine.
 """
 
-import json
 import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from srs_ooc.base.arrays import Bools, Floats, Integers, Ints32
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Params, Text, Whole, flag_of, option
-from srs_ooc.base.seeds import derive
-from srs_ooc.base.text import MB
-from srs_ooc.trees.block import Block
-
-# Options of the model that is fitted on each subspace.
-
-TREE = "tree"
-SUBSPACES, PERMUTATION = "subspaces", "permutation"
-MEAN, REFUSE = "mean", "refuse"
-DEFAULT_FOLDS = 5
-_LONGEST = 10_000
-
-
-def json_object(name: str, value: Any) -> str:
-    """Return the one text that says a JSON object, or a dict: keys sorted, no spaces.
-
-    Raises
-    ------
-    UsageError
-        If it is none; ``name`` is the option's.
-    """
-    flag = f"--{flag_of(name)}"
-    try:
-        found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
-        if not isinstance(found, Mapping):
-            raise TypeError(f"it is a {type(found).__name__}")  # noqa: TRY301 (said as below)
-        return json.dumps(dict(found), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f'{flag}: expected a JSON object such as {{"n_neighbors": 7}}, found '
-            f"{str(value)[:80]!r}: {str(error)[:200]}. Names are the estimator's parameters."
-        ) from error
-
-
-class ModelParams(Params):
-    """What is fitted on each subspace, and how features are scored by it.
-
-    Attributes
-    ----------
-    model : str
-        What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of a
-        scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).
-    model_params : str
-        Parameters of the estimator.
-    model_importance : str | None
-        Score features by how the held-out loss differs between subspaces with and without them, or
-        by how it rises where their values are permuted.
-    model_folds : int | None
-        Folds of the rows; each is predicted by a model fitted on the others.
-    model_missing : str
-        Missing values: the mean of the rows fitted on, or refuse features that have some.
-    """
-
-    model: str = option(Text(), default=TREE, metavar="MODEL")
-    model_params: str = option(
-        Text(json_object), default="{}", default_text="scikit-learn's", metavar="JSON"
-    )
-    model_importance: str | None = option(
-        Choice((SUBSPACES, PERMUTATION)), default_text="subspaces; permutation with --method srs"
-    )
-    model_folds: int | None = option(
-        Whole(2, 100),
-        default_text=f"{DEFAULT_FOLDS}; with --method prs or rase its own",
-        metavar="K",
-    )
-    model_missing: str = option(Choice((MEAN, REFUSE)), default=MEAN)
-
-    @classmethod
-    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle the options; :mod:`srs_ooc.runs.settling` what depends on the method.
-
-        Raises
-        ------
-        UsageError
-            If an option of a model is given and the model is a tree.
-        """
-        params = super().settle(given, table)
-        if params.is_tree:
-            for name in cls.options():
-                if name != "model" and name in given:
-                    raise UsageError(
-                        f"--{flag_of(name)}: expected with --model knn, svm, linear, lda, "
-                        f"qda or an import path only, found --model {TREE}. Leave it out, or "
-                        "choose that."
-                    )
-        return params
-
-    @property
-    def is_tree(self) -> bool:
-        """Whether randomized trees of this package are grown."""
-        return self.model == TREE
-
-    @property
-    def scores_features(self) -> bool:
-        """Whether features are scored by what these models lose; not where a method does it."""
-        return self.model_importance is not None
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the estimator is made with."""
-        return dict(json.loads(self.model_params))
-
-
-TREE_MODEL = ModelParams(
-    model=TREE, model_params="{}", model_importance=None, model_folds=None, model_missing=MEAN
-)
-
+import srs_ooc.extend as core
+from srs_ooc.extend import ALIASES, path_of
 
 # Estimators of scikit-learn by name or import path.
-
-ALIASES = {
-    "knn": ("sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.KNeighborsRegressor"),
-    "svm": ("sklearn.svm.SVC", "sklearn.svm.SVR"),
-    "linear": ("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.Ridge"),
-    "lda": ("sklearn.discriminant_analysis.LinearDiscriminantAnalysis",) * 2,
-    "qda": ("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",) * 2,
-}
-"""The classifier and the regressor of each short name; discriminant analysis has no regressor."""
-
-
-def path_of(model: str, *, is_regression: bool) -> str:
-    """Return the import path that a short name stands for; any other as it is."""
-    return ALIASES[model][is_regression] if model in ALIASES else model
 
 
 def check_model_name(model: str) -> None:
@@ -160,7 +37,7 @@ def check_model_name(model: str) -> None:
     parts = model.split(".")
     is_path = len(parts) > 1 and all(part.isidentifier() for part in parts)
     if model not in ALIASES and not is_path:
-        raise UsageError(
+        raise core.UsageError(
             f"--model: expected tree, {', '.join(ALIASES)} or an import path such as "
             f"sklearn.naive_bayes.GaussianNB, found {model[:80]!r}."
         )
@@ -190,22 +67,17 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
 
     if not (is_regressor(estimator) if is_regression else is_classifier(estimator)):
         wanted = "regressor" if is_regression else "classifier"
-        raise UsageError(
+        raise core.UsageError(
             f"--model: expected a {wanted} for this store's target, found {path}, which is none. "
             f"Name a {wanted}."
         )
     for name, value in estimator.get_params().items():  # processes would not be counted
         if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
-            raise UsageError(
+            raise core.UsageError(
                 f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
                 "--threads fits several subspaces at once."
             )
     return estimator
-
-
-def load(params: ModelParams, *, is_regression: bool) -> None:
-    """Import what a model needs, and check that the estimator can be made; errors as when it is."""
-    make_estimator(params.model, params.parameters, is_regression=is_regression)
 
 
 def _imported(path: str) -> type:
@@ -217,13 +89,13 @@ def _imported(path: str) -> type:
         with current_folder_left_out():
             found = getattr(import_module(module), name)
     except Exception as error:  # whatever a module does as it loads
-        raise UsageError(
+        raise core.UsageError(
             f"--model: expected an estimator at {path}, could not import it: "
             f"{type(error).__name__}: {str(error)[:200]}. Check the spelling, or install the "
             "package; of the current folder nothing is imported, unless PYTHONPATH names it."
         ) from error
     if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
-        raise UsageError(
+        raise core.UsageError(
             f"--model: expected a class of scikit-learn estimators at {path}, found "
             f"{'another class' if isinstance(found, type) else type(found).__name__}. Name a "
             "class under sklearn.base.BaseEstimator."
@@ -235,13 +107,13 @@ def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
     try:
         known = sorted(kind._get_param_names())
         if unknown := sorted(set(params) - set(known)):
-            raise UsageError(
+            raise core.UsageError(
                 f"--model-params: expected parameters of {path} ({', '.join(known)}), found "
                 f"{', '.join(unknown)[:200]}. Leave out what is not among them."
             )
         return kind(**params)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise UsageError(
+        raise core.UsageError(
             f"--model-params: expected what {path} is made with, found that it refuses: "
             f"{str(error)[:300]}. Give its parameters as JSON."
         ) from error
@@ -296,7 +168,7 @@ class Target:
         1 for numbers.
     """
 
-    values: Ints32 | Floats
+    values: core.Ints32 | core.Floats
     n_classes: int
 
     @property
@@ -304,7 +176,7 @@ class Target:
         """Whether it is numbers."""
         return self.n_classes == 1
 
-    def constant(self, fitted: Integers, n_held: int) -> Floats:
+    def constant(self, fitted: core.Integers, n_held: int) -> core.Floats:
         """Return the prediction of no model: the class shares of some rows, or their mean."""
         known = self.values[fitted]
         if self.is_regression:
@@ -312,7 +184,7 @@ class Target:
         shares = np.bincount(known.astype(np.intp), minlength=self.n_classes) / len(known)
         return np.tile(shares, (n_held, 1))
 
-    def losses(self, predicted: Floats, rows: Integers) -> Floats:
+    def losses(self, predicted: core.Floats, rows: core.Integers) -> core.Floats:
         """Return the loss of each row; float64 (n_held,).
 
         Half the Brier score, ``1/2 sum over k of (share_k - [y = k])^2``, which is the error rate
@@ -326,10 +198,10 @@ class Target:
             off = predicted.copy()
             off[np.arange(len(rows)), known.astype(np.intp)] -= 1.0
             found = np.square(off).sum(axis=1) / 2
-        losses: Floats = np.nan_to_num(found, nan=LARGEST_LOSS)
+        losses: core.Floats = np.nan_to_num(found, nan=LARGEST_LOSS)
         return np.minimum(losses, LARGEST_LOSS)
 
-    def errors(self, predicted: Floats, rows: Integers) -> Floats:
+    def errors(self, predicted: core.Floats, rows: core.Integers) -> core.Floats:
         """Return the squared error of each row, or 1 where its class is not the likeliest.
 
         Of equally likely classes the first is said.
@@ -373,7 +245,9 @@ class BaseModel:
         ]
         self._is_checked = False
 
-    def fit(self, columns: Floats, fitted: Integers, key: int) -> Callable[[Floats], Floats]:
+    def fit(
+        self, columns: core.Floats, fitted: core.Integers, key: int
+    ) -> Callable[[core.Floats], core.Floats]:
         """Return what says class shares, or one number, of each of some rows; (n, n_classes).
 
         Parameters
@@ -403,7 +277,7 @@ class BaseModel:
         except Exception as error:  # whatever a library raises
             raise _refused(self._model, "fitted", error) from error
 
-        def predict(rows: Floats) -> Floats:
+        def predict(rows: core.Floats) -> core.Floats:
             if len(rows) == 0:  # which libraries refuse
                 return target.constant(fitted, 0)
             try:
@@ -417,18 +291,18 @@ class BaseModel:
 
         return predict
 
-    def _fitted(self, columns: Floats, known: NDArray[Any], key: int) -> Any:
+    def _fitted(self, columns: core.Floats, known: NDArray[Any], key: int) -> Any:
         """Return a new estimator fitted on finite columns."""
         estimator = self._kind(**deepcopy(self._params))
         for place, name in self._unseeded:
-            estimator.set_params(**{name: derive(key, place) % _SEEDS})
+            estimator.set_params(**{name: core.derive(key, place) % _SEEDS})
         with unchecked() if self._is_checked else nullcontext():
             estimator.fit(columns, known)
         self._is_checked = True
         return estimator
 
 
-def _shares(estimator: Any, rows: Floats, n_classes: int) -> Floats:
+def _shares(estimator: Any, rows: core.Floats, n_classes: int) -> core.Floats:
     """Return class shares of rows; whole votes where the estimator has no others."""
     shares = np.zeros((len(rows), n_classes))
     if hasattr(estimator, "predict_proba"):
@@ -438,8 +312,8 @@ def _shares(estimator: Any, rows: Floats, n_classes: int) -> Floats:
     return shares
 
 
-def _refused(model: str, what: str, error: Exception) -> UsageError:
-    return UsageError(
+def _refused(model: str, what: str, error: Exception) -> core.UsageError:
+    return core.UsageError(
         f"--model {model}: expected an estimator that can be {what} on numbers, found that it "
         f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change --model-params, "
         "--model-folds or --subspace-size, or choose another model."
@@ -461,11 +335,11 @@ class DecodedBlock:
         Where nothing is missing.
     """
 
-    values: Floats
-    is_known: Bools
+    values: core.Floats
+    is_known: core.Bools
 
     @classmethod
-    def of(cls, block: Block, n_columns: int) -> "DecodedBlock":
+    def of(cls, block: core.Block, n_columns: int) -> "DecodedBlock":
         """Decode the first columns; a code stands for itself where a block has no values."""
         codes = block.as_columns(n_columns)
         is_known = (codes != np.iinfo(codes.dtype).max).T
@@ -475,11 +349,13 @@ class DecodedBlock:
         values[~is_known] = 0.0
         return cls(values, is_known)
 
-    def only(self, columns: Integers) -> "DecodedBlock":
+    def only(self, columns: core.Integers) -> "DecodedBlock":
         """Return some of the columns."""
         return DecodedBlock(self.values[:, columns], self.is_known[:, columns])
 
-    def standardised(self, fitted: Integers, held: Integers) -> tuple[Floats, Floats]:
+    def standardised(
+        self, fitted: core.Integers, held: core.Integers
+    ) -> tuple[core.Floats, core.Floats]:
         """Return the rows to fit on and those held out, by mean and scale of the former alone.
 
         Means and standard deviations are of what is known; what is missing becomes the mean, 0.
@@ -505,9 +381,9 @@ _ROUNDING = 1e-12
 """A deviation that is a smaller share of the mean than this is of rounding alone."""
 
 
-def _looked_up(values: Floats, codes: NDArray[np.unsignedinteger]) -> Floats:
+def _looked_up(values: core.Floats, codes: NDArray[np.unsignedinteger]) -> core.Floats:
     exponent = int(np.frexp(np.abs(values).max())[1])
-    scaled: Floats = np.ldexp(values, -exponent)
+    scaled: core.Floats = np.ldexp(values, -exponent)
     return scaled.take(codes, mode="clip")  # the code of what is missing is beyond the last
 
 
@@ -551,6 +427,6 @@ def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
     """Return the bytes of a decoded block, of its parts, and of a model on it, as published.
 
     Six tables of float64 may be held at once: the decoded one, the rows fitted on and those held
-    out, and what a model keeps of them and works in; a model takes 8 MB beyond those.
+    out, and what a model keeps of them and works in; a model takes 8 core.MB beyond those.
     """
-    return n_rows * n_columns * (8 * 6 + code_nbytes + 2) + 8 * MB
+    return n_rows * n_columns * (8 * 6 + code_nbytes + 2) + 8 * core.MB
