@@ -21,7 +21,7 @@ from srs_ooc.ingestion import ingest_options
 from srs_ooc.ingestion.feature_rows import begins_as, sample_columns
 from srs_ooc.ingestion.formats.genotypes import RAW, TRAW
 from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
-from srs_ooc.ingestion.ingest_options import FLAGS, HELP, OPTIONS, IngestOptions, SideColumns
+from srs_ooc.ingestion.ingest_options import FLAGS, HELP, OPTIONS, IngestOptions
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
 from srs_ooc.ingestion.stages import forecast
@@ -232,7 +232,7 @@ def ingest_command(
 
     tables = tuple(together(tables))
     tables = tuple(map(turned, tables)) if given["orient"] == "features" else tables
-    options, side = _options_of(given, tables)
+    options = _options_of(given, tables)
     options = options if isinstance(store, Path) else options.settled()
     for source in tables:
         if source.is_fifo() or source.is_char_device():
@@ -242,10 +242,10 @@ def ingest_command(
             )
     if dry_run:
         check_single(tables, "--dry-run")
-        for line in forecast(tables[0], made_first_at(store), options, side):
+        for line in forecast(tables[0], made_first_at(store), options):
             say(line)
         return
-    if side:
+    if options.has_items:
         check_single(tables, "--names or --target-file")
     if any(str(table) == "-" for table in tables):
         check_single(tables, "standard input")
@@ -256,11 +256,11 @@ def ingest_command(
     def make(path: Path) -> Manifest:
         if dask is None and dask_scheduler_file is None:
             table = tables[0] if len(tables) == 1 else list(tables)
-            return make_store(table, path, options, side, tell)
+            return make_store(table, path, options, tell)
         from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
         with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
-            return make_store(list(tables), path, options, side, tell, cluster.client)
+            return make_store(list(tables), path, options, tell, cluster.client)
 
     with progress:
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
@@ -285,7 +285,7 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     if table is not None:
         if given["id_name"] is None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
-        options, _ = _options_of(given | {"samples": (table,)})
+        options = _options_of(given | {"samples": (table,)})
         words = "rows without a line in the table", "lines without a row, left out"
         for line in _unmatched(found := add_columns(opened, options), *words):
             say(line)
@@ -302,11 +302,11 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
 
 
-def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions, SideColumns]:
+def _options_of(given: dict[str, Any], tables: Any = ()) -> IngestOptions:
     """Return what the options of a command say; a ``.traw`` with samples says how it is turned."""
     if given["samples"] and any(begins_as(TRAW, table) for table in tables):
         given["orient"] = "features"
-    options, side = ingest_options.options_of(given)
+    options = ingest_options.options_of(given)
     orient, samples, id_name = given.get("orient"), options.samples, options.id_name
     if orient == "samples" and (options.sample_features or (not samples) != (id_name is None)):
         raise UsageError(
@@ -338,4 +338,4 @@ def _options_of(given: dict[str, Any], tables: Any = ()) -> tuple[IngestOptions,
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
-    return options, side if file is None else replace(side, columns={"target": [("target", file)]})
+    return options if file is None else replace(options, beside={"target": [("target", file)]})

@@ -6,7 +6,7 @@ table that the old store was made of is not needed.
 
 import csv
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded
-from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions, SideColumns
+from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, numbered, text_blocks
@@ -45,7 +45,6 @@ def append(
     table: Any,
     store: Path,
     options: IngestOptions,
-    side: SideColumns,
     progress: ingest_options.ByteProgress | None = None,
 ) -> Manifest:
     """Make a new version of the store that ``options`` name, which appears complete or not at all.
@@ -63,8 +62,6 @@ def append(
         The store to make.
     options : IngestOptions
         With ``append_rows`` or ``append_features``; others as the old store was made, or not given.
-    side : SideColumns
-        Names and row columns that are not in the table.
     progress : callable, optional
         Told of the bytes read and written.
 
@@ -87,14 +84,14 @@ def append(
             "both of them, or --overwrite. Leave one out."
         )
     old, what = open_store(place), str(table) if isinstance(table, str | Path) else "the table"
-    settled = _settled(old, options, side)
+    settled = _settled(old, options)
     with disk_errors(store), published_folder(store) as folder:
-        with WorkFolder.at(folder, progress) as work, old.unchanged():
+        with WorkFolder(folder, progress) as work, old.unchanged():
             if options.append_rows:
                 _check_memory(old, options)
                 kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)
                 settled = replace(settled, kinds=kinds)
-            ingest_table(table, work.scratch / "more.zarr", settled, work.tell, side=side)
+            ingest_table(table, work.scratch / "more.zarr", settled, work.tell)
             release()
             new = Store.open(work.scratch / "more.zarr")
             join = _join_rows if options.append_rows else _join_features
@@ -106,7 +103,7 @@ def append(
 # How the table is ingested: as the old store was.
 
 
-def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOptions:
+def _settled(old: Store, options: IngestOptions) -> IngestOptions:
     """Return the options of the table: what the old store says, and what it leaves open.
 
     Raises
@@ -135,7 +132,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
     wanted = (roles := ingest_options.roles_of(columns)) | wanted
-    free = {name for name, slot in ROLES.items() if slot in side.columns}
+    free = {name for name, slot in ROLES.items() if slot in options.beside}
     if not options.append_rows:
         free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())
         wanted |= {} if options.samples else {"no_target": True, "aggregate": None}
@@ -283,10 +280,11 @@ class JoinedRows(Table):
         self._kinds = kinds.min(axis=0)
         self._is_text = self.text_columns = (kinds == CATEGORICAL).any(axis=0)[self._stored]
         self._categories = [store.categories() for store in self._stores]
+        self.feature_columns = dict.fromkeys(old.manifest.feature_columns, ())
         self.n_outside, self._is_cut = np.zeros(p, np.uint32), np.zeros(p, np.bool_)
         if not self._keeps:
             self._is_cut[:] = ~np.asarray(old.array("exact"), np.bool_)
-            self._columns = work.stack.enter_context(old.columns(mapped=False))
+            self._columns = work.enter_context(old.columns(mapped=False))
         self.held, self.work_nbytes = _leases(old, self.shape[0])
 
     def read(self, positions: Indices, pool: TextCoder) -> Floats:
@@ -313,6 +311,10 @@ class JoinedRows(Table):
             for which, half in enumerate(halves):
                 half[i] = self._numbered(which, int(stored[i]), half[i], pool)
         return out
+
+    def feature_cells(self) -> Iterator[Sequence[str]]:
+        """Yield what is said of each feature, in the order of the source."""
+        return self._stores[0].feature_cells()
 
     def _numbered(self, which: int, feature: int, codes: Floats, pool: TextCoder) -> Floats:
         """Return the numbers of texts in a pool in the place of codes of categories."""
@@ -405,13 +407,10 @@ def _join_rows(
         raise damaged(old.place, "expected features in the order in which stores have them")
     columns, found = _rows_of(old, new, table, options)
     kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
-    both, plain = JoinedRows(first, second, work), replace(_plain(old, options), kinds=kinds)
-    side = SideColumns(names=iter(old.names), columns=columns)
-    reading = TableReading(both, table, plain, side, work, dict)
+    plain = replace(_plain(old, options), kinds=kinds, names=iter(old.names), beside=columns)
+    reading = TableReading(both := JoinedRows(first, second, work), table, plain, work, dict)
     reading.fits_float32 = bool(both.narrow)  # or cells of rows that are left out may have decided
     reading.amend = both.amend
-    reading.feature_columns = old.manifest.feature_columns
-    reading.feature_cells = old.feature_cells
     made = ingest_reading(reading, work)
     if both.n_outside.any():
         n_cells, n_features = int(both.n_outside.sum()), int(np.count_nonzero(both.n_outside))

@@ -26,7 +26,7 @@ from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
 from srs_ooc.ingestion.formats.genotypes import RAW, TRAW, VARIANT, in_role
 from srs_ooc.ingestion.formats.in_memory import read_lines
-from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns, row_cells_of
+from srs_ooc.ingestion.ingest_options import CELLS_OF, FREE, IngestOptions, Roles
 from srs_ooc.ingestion.reading import TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, joined, numbered, texts_of
@@ -118,7 +118,7 @@ class FeatureRows(Table):
         beside = beside or (_OF_TRAW if n_before(sample_ids) > 1 else {})
         said = {name: TextSpool(scratch, f"beside-{at}") for name, at in beside.items()}
         self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
-        forced = row_cells_of(kinds or {})
+        forced = {name: int(CELLS_OF[kind]) for name, kind in (kinds or {}).items()}
         slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
         reader = text_tables.TableReader(
             slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
@@ -510,7 +510,8 @@ def _texts_nbytes(
     form, n_asked = options.text, len(options.columns())
     stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
     slots = _slots(header)
-    kinds, room = row_cells_of(options.kinds.by_name()), ingest_memory.COUNTED_NBYTES
+    kinds = {name: int(CELLS_OF[kind]) for name, kind in options.kinds.by_name().items()}
+    room = ingest_memory.COUNTED_NBYTES
     reader = text_tables.TableReader(
         slots, stream, by_row=True, max_category_nbytes=room, row_kinds=kinds, counts=True
     )
@@ -580,7 +581,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     except BudgetError as error:
         texts_nbytes = _texts_nbytes(source, header, options, most_nbytes=math.inf) or 0
         raise memory.naming(error, texts_nbytes) from None
-    side = SideColumns(columns=columns, inferred=inferred)
+    work.inferred.update(inferred)
 
     def locate(column: int, row: int) -> str:
         name = next(islice(iter(names), column, None))
@@ -588,12 +589,12 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
             return f"{where(row)}: column {name!r} (--sample-features)"
         return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
-    settled = options.without_columns()
+    settled = replace(options.without_columns(), beside=columns)
 
     def origin() -> dict[str, Any]:
         return stream.origin() | ({"plink": True} if of_plink else {})
 
-    return TableReading(features, source, settled, side, work, origin, memory, where, locate)
+    return TableReading(features, source, settled, work, origin, memory, where, locate)
 
 
 # A ``.raw`` of PLINK, a sample a row, and sample tables.
@@ -619,9 +620,8 @@ class RawReading(TextReading):
         in_table = sample_columns(options)
         self._asked = options.without_columns([one for one in RAW if one not in in_table])
         self._samples = samples_lease(self._asked, 0, 0)
-        super().__init__(source, options.without_columns(in_table), work)
         beside = {what: [(name, ())] for what, name in asked_of(self._asked)}
-        self.side = SideColumns(columns=beside)
+        super().__init__(source, replace(options.without_columns(in_table), beside=beside), work)
 
     def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
         memory = super()._memory(n_columns, n_rows)
@@ -634,6 +634,7 @@ class RawReading(TextReading):
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
         known, found = read_samples(self._asked, ids, f"{self.source}: expected row ids")
-        self.side.inferred.update(found)
-        for what, name, cells in columns_of(self._asked, known, ids, self.side.inferred, gone):
+        inferred = self._work.inferred
+        inferred.update(found)
+        for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
             rows.open(what, name).append(texts_of(cells))

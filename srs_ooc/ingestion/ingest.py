@@ -23,7 +23,7 @@ from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion.formats.files import format_of, opener_of
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
-from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, SideColumns, options_of
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, options_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import is_store, texts_of
@@ -263,10 +263,10 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    options, side = options_of(locals())
+    options = options_of(locals())
     place = place_given(store, "store")
     options = options if isinstance(place, Path) else options.settled()
-    make = partial(make_store, table, options=options, side=side, progress=progress, client=client)
+    make = partial(make_store, table, options=options, progress=progress, client=client)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
         _log.warning("%s", spelled(f"{place}: {remark}"))
@@ -277,7 +277,6 @@ def make_store(
     table: Any,
     path: Path,
     options: IngestOptions,
-    side: SideColumns,
     progress: ByteProgress | None,
     client: Any = None,
 ) -> Manifest:
@@ -285,7 +284,7 @@ def make_store(
 
     Errors as of :func:`ingest_table`, and of the pieces.
     """
-    has_groups = options.groups is not None or "groups" in side.columns
+    has_groups = options.groups is not None or "groups" in options.beside
     if options.aggregate is not None and not (has_groups and options.row_ids is None):
         raise UsageError(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
@@ -303,9 +302,9 @@ def make_store(
                 "expected one table with --append-rows or --append-features, found pieces, or "
                 "workers. Append them one after another."
             )
-        return append(table, path, options, side, progress)
-    if (tables := pieces_given(table, client, has_values=bool(side))) is None:
-        return ingest_table(table, path, options, progress, side=side)
+        return append(table, path, options, progress)
+    if (tables := pieces_given(table, client, has_values=options.has_items)) is None:
+        return ingest_table(table, path, options, progress)
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

@@ -156,21 +156,9 @@ def _check_kind(kind: str, where: str) -> None:
         )
 
 
-def cells_of(forced: Bytes) -> Bytes:
-    """Return for a ``TableReader`` what the cells of columns of these forced kinds are."""
-    cells = np.full(len(forced), text_tables.ONLY_NUMBERS, np.uint8)
-    cells[forced == FREE] = text_tables.UNKNOWN
-    cells[forced == CATEGORICAL] = text_tables.CATEGORIES
-    return cells
-
-
-def row_cells_of(forced: Mapping[bytes, int]) -> dict[bytes, int]:
-    """Return the same for rows by their names."""
-    return {
-        name: text_tables.CATEGORIES if kind == CATEGORICAL else text_tables.ONLY_NUMBERS
-        for name, kind in forced.items()
-    }
-
+CELLS_OF = np.full(256, text_tables.ONLY_NUMBERS, np.uint8)
+"""For a ``TableReader``, what the cells of a column, or a row, of a forced kind are."""
+CELLS_OF[[FREE, CATEGORICAL]] = text_tables.UNKNOWN, text_tables.CATEGORIES
 
 ORDER_KEY = key_of(Purpose.STORE_ORDER)
 """Key of the random order of features on disk: a constant, so equal tables give equal stores."""
@@ -267,6 +255,10 @@ def _names_or_items(given: object, name: str) -> object:
     return _names(given, name) if isinstance(given, str | tuple) else given
 
 
+def _name_list(given: object, name: str) -> object:
+    return Path(given) if isinstance(given, str) else given
+
+
 def _covariates(given: object, name: str) -> object:
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         given = tuple(given)
@@ -302,7 +294,6 @@ _PARTS: dict[str, dict[str, Any]] = {
     "comment": _CHAR,
     "decimal": one_of("point", "comma") | {"default": "point"},
     "missing": {"metavar": "TEXT", "read": lambda text: [text], "several": True},
-    "names": _FILE,
     "target_file": _FILE,
     "orient": one_of("samples", "features") | {"default": "samples"},
     "header": _NO | {"default": True, "flag": "--no-header"},
@@ -374,7 +365,7 @@ class IngestOptions:
         Of 10x, loom: what features are named by. [default: symbol, or id where there is none]
     feature_type : str or None
         Of 10x: only features of this type, such as 'Gene Expression'. [default: all]
-    names : Path or None
+    names : Path, sequence of str or None
         Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]
     target_file : Path or None
         Target for .npy, .npz: one a line, or a .npy. [default: --target]
@@ -430,6 +421,7 @@ class IngestOptions:
     rename_repeated: bool = said(_YES, False)
     names_from: str | None = said(one_of("id", "symbol"))
     feature_type: str | None = said(_NAME)
+    names: Any = said(_FILE, check=_name_list)
     samples: Sequence[Path] = said(_FILES, ())
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
@@ -443,12 +435,20 @@ class IngestOptions:
     append_features: str | Place | None = said(_OLD)
     # What these become, or the table says: column names of further targets, whether the target is
     # the time at which a row was seen last, the value that means the event, how a text table is
-    # written, and the place of the first feature in the table that this one is a piece of.
+    # written, and the place of the first feature in the table that this one is a piece of; and by
+    # what they are (target, row_ids, ...) names and items of columns that stand beside the table,
+    # items in a file by its path.
     targets: Sequence[str] = ()
     censored: bool = False
     event_value: str | None = None
     text: text_tables.TextForm = text_tables.TextForm()
     first_feature: int = 0
+    beside: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def has_items(self) -> bool:
+        """Whether names or columns are given beside the table, not in it."""
+        return self.names is not None or bool(self.beside)
 
     def with_targets(self, names: Container[str]) -> "IngestOptions":
         """Return options whose ``target`` is one of ``names``, or else the first of several.
@@ -514,9 +514,7 @@ class IngestOptions:
 
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is, or another option."""
-        flags = FLAGS | {"events": "--event", "event_value": "--event", "targets": "--target"}
-        flags |= {"id": "--id", "censored": "--time"}
-        return "--time" if what == "target" and self.censored else flags[what]
+        return "--time" if what == "target" and self.censored else _FLAGS[what]
 
 
 HELP = entries_of(IngestOptions)
@@ -526,6 +524,8 @@ OPTIONS = {name: _EVERY[name] for name in HELP or _EVERY}  # `python -OO` has no
 FLAGS = {name: one["flag"] or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
 """Of each option that can be asked for, in the order of help: what is said of it, what it takes,
 and what it is called on the command line."""
+_FLAGS = FLAGS | {"events": "--event", "event_value": "--event", "targets": "--target"}
+_FLAGS |= {"id": "--id", "censored": "--time"}
 ROLES = {name: one["slot"] or name for name, one in OPTIONS.items() if one["slot"] is not None}
 ROLES["targets"] = "targets"
 """What the columns are that options name, by the option."""
@@ -538,38 +538,15 @@ def roles_of(columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {n: some if n in several else next(iter(some), None) for n, some in found.items()}
 
 
-@dataclass(frozen=True)
-class SideColumns:
-    """Names and row columns that stand beside a table, not in it.
-
-    Attributes
-    ----------
-    names : sequence of str or path, or None
-        Names of the columns.
-    columns : dict
-        By what they are (target, row_ids, weights, strata, groups, covariates, events), the names
-        and the items of columns; items in a file by its path.
-    inferred : dict
-        For the manifest.
-    """
-
-    names: Any = None
-    columns: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
-    inferred: dict[str, Any] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return self.names is not None or bool(self.columns)
-
-
-def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return the options given, by name, and what is given as items in place of a column's name.
+def options_of(given: Mapping[str, Any]) -> IngestOptions:
+    """Return the options given, by name; items may be given in place of a column's name.
 
     Raises
     ------
     UsageError
         Naming an option that is given as something else than it takes, or without its other.
     """
-    target, time, event, names = map(given.get, ("target", "time", "event", "names"))
+    target, time, event = map(given.get, ("target", "time", "event"))
     if (time is None) != (event is None):
         raise UsageError(
             "expected --time and --event, found one of them. Give both; a time of which every "
@@ -595,8 +572,7 @@ def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
         settled["kinds"] = replace(settled.get("kinds", ForcedKinds()), given=pairs)
     form = {one.name for one in fields(text_tables.TextForm)} & given.keys()
     text = text_tables.TextForm(**{name: given[name] for name in form})
-    side = SideColumns(Path(names) if isinstance(names, str) else names, columns)
-    return IngestOptions(**settled, text=text), side
+    return IngestOptions(**settled, text=text, beside=columns)
 
 
 # Which column of a source is what: target, row ids, weights, ..., ignored, or a feature.
@@ -665,10 +641,8 @@ class Roles:
         return slots
 
 
-def choose_roles(
-    source: object, header: TextSpool, options: IngestOptions, *, has_target: bool = True
-) -> Roles:
-    """Find the columns that were named; without ``has_target`` the target is none of them.
+def choose_roles(source: object, header: TextSpool, options: IngestOptions) -> Roles:
+    """Find the columns that were named; the last is the target if it is neither named nor beside.
 
     Raises
     ------
@@ -681,7 +655,7 @@ def choose_roles(
     for what, name in options.columns():
         option = options.flag_of(what)
         named.append((option, what, _find(source, header, name, option)))
-    if has_target and options.target is None:
+    if options.target is None and not (options.no_target or "target" in options.beside):
         named.insert(0, ("--target", "target", len(header) - 1))
     ignored = frozenset(_find(source, header, name, "--ignore") for name in options.ignore)
     taken = dict.fromkeys(ignored, "--ignore")
@@ -718,19 +692,22 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
     return position
 
 
-def check_kinds(header: TextSpool, roles: Roles, forced: Bytes) -> None:
-    """Refuse a kind of feature that is forced on the target.
+def forced_kinds(source: object, header: TextSpool, options: IngestOptions, roles: Roles) -> Bytes:
+    """Return the kind forced of each column, as :meth:`ForcedKinds.settle`.
 
     Raises
     ------
     UsageError
-        Naming the target.
+        If one is forced on the target.
     """
+    beside = [name for name, _ in options.beside.get("covariates", ())]
+    forced = options.kinds.settle(source, header, beside)
     if roles.target is not None and forced[roles.target] != FREE:
         raise UsageError(
             f"--kind: expected features, found the target {header.describe(roles.target)}. Leave "
             "it out; --task says what the target is."
         )
+    return forced
 
 
 def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:

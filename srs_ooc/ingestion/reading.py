@@ -5,9 +5,9 @@ order.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -23,48 +23,40 @@ from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS, TRAW, cells_of_raw, in_role
-from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, forced_kinds
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, WHOLE_NBYTES, PieceReader, SourceFile, part_of
 from srs_ooc.ingestion.writer import FeatureKinds, as_float32
 from srs_ooc.native import _native
-from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.values import CodeFacts
 
 
-@dataclass(frozen=True)
-class WorkFolder:
-    """Where an ingest works.
+class WorkFolder(ExitStack):
+    """Where an ingest works, which closes what is opened there.
 
-    Attributes
+    Parameters
     ----------
     folder : Path
         The store that is being made; its folder ``scratch`` is deleted in the end.
-    stack : ExitStack
-        Closes what is opened there.
-    tell : callable
+    tell : callable, optional
         Told of the bytes read and written.
+
+    Attributes
+    ----------
+    scratch : Path
+        Folder for what is given back at the end.
+    inferred : dict
+        What was found rather than said, for the manifest.
     """
 
-    folder: Path
-    stack: ExitStack
-    tell: ByteProgress
-
-    @property
-    def scratch(self) -> Path:
-        """Folder for what is given back at the end."""
-        return self.folder / "scratch"
-
-    @classmethod
-    @contextmanager
-    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["WorkFolder"]:
-        """Yield a place to work at a folder; what is opened there is closed after the block."""
-        with ExitStack() as stack:
-            work = cls(folder, stack, tell or (lambda stage, done, total: None))
-            work.scratch.mkdir()
-            yield work
+    def __init__(self, folder: Path, tell: ByteProgress | None = None) -> None:
+        super().__init__()
+        self.folder, self.scratch = folder, folder / "scratch"
+        self.tell: ByteProgress = tell or (lambda stage, done, total: None)
+        self.inferred: dict[str, Any] = {}
+        self.scratch.mkdir()
 
 
 Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]
@@ -84,29 +76,18 @@ class Reading(Protocol):
     ----------
     source : object
         Its name in messages; a ``SourceFile`` is looked at for changes.
-    options, side : IngestOptions, SideColumns
-        What is asked, and what stands beside the table, as the table settles them.
-    annotations : collection of str
-        Names of what a file says of its rows, beside its columns.
-    genotypes : BedFile or None
-        The file of genotypes, where the table is one.
-    values_codec : {'lz4', 'zstd'}
-        How its values are compressed.
-    feature_columns, feature_cells : tuple of str, callable
-        Names of what a file says of its columns besides; yields what that is, of each column.
+    options : IngestOptions
+        What is asked, as the table settles it.
+    table : Table
+        What the format says beside the cells; nothing of text.
     """
 
     source: object
     options: IngestOptions
-    side: SideColumns
-    annotations: Collection[str] = ()
-    genotypes: BedFile | None = None
-    values_codec: str = "lz4"
-    feature_columns: tuple[str, ...] = ()
-    feature_cells: Callable[[], Iterable[Iterable[Any]]] = tuple
+    table: Table = Table()
 
-    def read_names(self, header: TextSpool) -> dict[str, Any]:
-        """Append the names of all columns; return what was inferred of them, for the manifest."""
+    def read_names(self, header: TextSpool) -> None:
+        """Append the names of all columns."""
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what the ingest takes, at most; of a text table, of a bound on its rows."""
@@ -169,14 +150,13 @@ class TextReading(Reading):
     """One reading of a text table."""
 
     def __init__(self, source: SourceFile, options: IngestOptions, work: WorkFolder) -> None:
-        self.source, self.options, self.side = source, options, SideColumns()
-        self._work = work
+        self.source, self.options, self._work = source, options, work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
         self._declared_nbytes = 0
 
-    def read_names(self, header: TextSpool) -> dict[str, Any]:
+    def read_names(self, header: TextSpool) -> None:
         """Append the names of the columns."""
-        self._header, inferred, pieces = header, {}, PieceReader(self.source)
+        self._header, inferred, pieces = header, self._work.inferred, PieceReader(self.source)
         text = text_tables.form_of(pieces, self.options.text)
         self.options = replace(self.options, text=text)
         self._look_at(1)
@@ -197,20 +177,20 @@ class TextReading(Reading):
             remedy = "Say --samples FILE --id IID --target NAME on the command line."
             raise unfit(self.source, expected, "none", remedy)
         self._is_raw = list(islice(header, len(RAW))) == RAW
-        self._settle_first(inferred)
+        self._settle_first()
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
-        return inferred
 
-    def _settle_first(self, inferred: dict[str, Any]) -> None:
+    def _settle_first(self) -> None:
         """Take the first columns for what the file says they are, unless an option names them."""
         options, first = self.options.with_targets(self._header), self._header.get(0).decode()
-        named = {name for _, name in options.columns()}.union(options.ignore)
+        named, inferred = {name for _, name in options.columns()}, self._work.inferred
+        named.update(options.ignore)
         ids, own, what = first, [first], "first column, which has no name"
         if self._is_raw:
             ids, own, what = "IID", RAW, "'IID' of the file"
             inferred["alleles"] = "counted is the one that names end in, ID_ALLELE"
-            is_given = options.target or options.no_target or "target" in self.side.columns
+            is_given = options.target or options.no_target or "target" in options.beside
             if not is_given and "PHENOTYPE" not in named:
                 options = replace(options, target="PHENOTYPE")
                 inferred["target"] = "'PHENOTYPE' of the file"
@@ -287,7 +267,7 @@ class TextReading(Reading):
 
     def _cells(self, forced: Bytes) -> Bytes:
         """Return what cells of each column are: as is forced, or else as the file declares."""
-        cells = ingest_options.cells_of(forced)
+        cells = ingest_options.CELLS_OF[forced]
         return np.where(cells == text_tables.UNKNOWN, self._declared, cells)
 
     def _opened(self, rows: RowColumns, what: str, column: int) -> TextSpool:
@@ -296,7 +276,8 @@ class TextReading(Reading):
 
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        cells = self._cells(self.options.kinds.settle(self.source, self._header))
+        forced = forced_kinds(self.source, self._header, self.options, roles)
+        cells = self._cells(forced)
         slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -330,7 +311,7 @@ class TextReading(Reading):
             slots, stream, self._cells(forced), max_category_nbytes=room, staged_rows=n_staged
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
-        self._work.stack.enter_context(spool)
+        self._work.enter_context(spool)
         take = self._row_taker(roles, rows, int(slots[0]))
         try:
             text_tables.read_panels(stream, reader, self._header, take, spool, self._work.tell)
@@ -377,7 +358,7 @@ class TextReading(Reading):
         self._families = TextSpool(self._work.scratch, "families", "of each row")
         spools += [(first_slot, "row_ids", self._families)] * self._is_raw
         slots = {slot for slot, *_ in spools}
-        raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
+        raw, found = replace(self.options, task="regression"), self._work.inferred  # no 0 is lost
         declared = [*(self._declared[one] for _, one, _ in roles.texts()), text_tables.UNKNOWN]
         form = self.options.text
 
@@ -430,8 +411,8 @@ class TableReading(Reading):
         The table, opened.
     source : object
         Its name in messages; a ``SourceFile`` is looked at for changes.
-    options, side, work : IngestOptions, SideColumns, WorkFolder
-        What is asked, what stands beside the table, and where to work.
+    options, work : IngestOptions, WorkFolder
+        What is asked, and where to work.
     origin : callable
         Tells where it came from, for the manifest.
     memory : IngestMemory, optional
@@ -457,19 +438,14 @@ class TableReading(Reading):
         table: Table,
         source: object,
         options: IngestOptions,
-        side: SideColumns,
         work: WorkFolder,
         origin: Callable[[], dict[str, Any]],
         memory: ingest_memory.IngestMemory | None = None,
         where: Callable[[int], str] | None = None,
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
-        self._table, self.source, self._work = table, source, work
-        self.annotations, self.genotypes = table.annotations, table.genotypes
-        self.feature_columns, self.feature_cells = (*table.feature_columns,), table.feature_cells
-        self.values_codec = "lz4" if table.values_nbytes is None else "zstd"
-        self.options = options.settled(table)
-        self.side, self._origin = side, origin
+        self.table, self.source, self._work = table, source, work
+        self.options, self._origin = options.settled(table), origin
         self._memory = memory or in_memory.memory_of(table, self.options)
         self._where, self._locate = where, locate or self._in_row
 
@@ -477,21 +453,23 @@ class TableReading(Reading):
         """Return where a row stands, for messages."""
         return self._where(row) if self._where else f"{self.source}, row {row + 1}"
 
-    def read_names(self, header: TextSpool) -> dict[str, Any]:
+    def read_names(self, header: TextSpool) -> None:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
-        self._header, n_columns = header, self._table.shape[1]
+        self._header, n_columns = header, self.table.shape[1]
         if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
             self._memory.check(self.source)
-        given = self._table.names if self.side.names is None else self.side.names
+        own = self.options.names
+        given = self.table.names if own is None else own
         blocks: Iterator[list[str]] = in_memory.item_blocks(f"f{i}" for i in range(n_columns))
-        if given is not None:
+        if given is None:
+            self._work.inferred["names"] = "f0, f1, ..."
+        else:
             what = str(given) if isinstance(given, Path) else "names of columns"
-            if self.side.names is not None:
+            if own is not None:
                 in_memory.check_items(given, what)
             blocks = in_memory.texts_given(what, in_memory.item_blocks(given), n_columns)
         for block in blocks:
             header.append(texts_of(block))
-        return {"names": "f0, f1, ..."} if given is None else {}
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what the ingest takes."""
@@ -499,7 +477,7 @@ class TableReading(Reading):
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves for the rows there are."""
-        table, self._columns = self._table, roles.stored_columns().astype(np.uint32)
+        table, self._columns = self.table, roles.stored_columns().astype(np.uint32)
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
@@ -517,16 +495,16 @@ class TableReading(Reading):
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
-            spool = rows.open(what, name, self._table.levels(column))
-            in_memory.spool_items(spool, self._table.items(column), where)
+            spool = rows.open(what, name, self.table.levels(column))
+            in_memory.spool_items(spool, self.table.items(column), where)
         if self.options.no_target:
             rows.number_rows(self.n_rows)
-        for what, columns in self.side.columns.items():
+        for what, columns in self.options.beside.items():
             for name, given in columns:
                 spool = rows.open(what, name, in_memory.levels_of(given))
                 label = str(given) if isinstance(given, Path) else name
                 in_memory.check_items(given, label)
-                in_memory.check_index(self._table.index, given, label)
+                in_memory.check_index(self.table.index, given, label)
                 in_memory.spool_items(spool, in_memory.item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
                     expected = f"{self.n_rows} items, one for each row"
@@ -537,7 +515,7 @@ class TableReading(Reading):
 
     def features(self, kept: KeptRows) -> Features:
         """Return the features, checked; a table of rows is turned into columns here."""
-        table, memory, texts = self._table, self._memory, self._table.text_columns
+        table, memory, texts = self.table, self._memory, self.table.text_columns
         table.prepare()
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         self._found = kinds = self._kinds(holds_texts, kept)
@@ -557,7 +535,7 @@ class TableReading(Reading):
             return self, self.fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
         panels = Panels(path, self.n_features, n_rows, self._dtype)
-        self._work.stack.enter_context(panels)
+        self._work.enter_context(panels)
         with self.naming_the_cap():
             self._spool(panels)
         return panels, self.fits_float32, kinds, held
@@ -568,7 +546,7 @@ class TableReading(Reading):
         try:
             yield
         except BudgetError as error:
-            pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
+            pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self.table
             lines = np.arange(self.n_rows) if table.by_rows else self._columns
             for first, last in line_pieces(len(lines), table.shape[int(table.by_rows)]):
                 cells = table.read(lines[first:last].astype(np.intp), pool)
@@ -585,7 +563,7 @@ class TableReading(Reading):
         out = anonymous_array((stop - start, self.n_rows), self._dtype)
         for first, last in line_pieces(stop - start, self.n_rows):
             positions = self.places(start + first, start + last)
-            values = self._table.read(positions, self._pool)
+            values = self.table.read(positions, self._pool)
             self._look(values, positions)
             out[first:last] = as_float32(values) if out.dtype == np.float32 else values
         return out
@@ -596,15 +574,15 @@ class TableReading(Reading):
         Texts are numbered on the way, so that all of them are known before any is coded. Columns
         of numbers whose own dtypes promise it are not read.
         """
-        narrow, texts = self._table.narrow, self._table.text_columns
-        is_read = np.full(self._table.shape[1], True) & np.logical_not(narrow)
+        narrow, texts = self.table.narrow, self.table.text_columns
+        is_read = np.full(self.table.shape[1], True) & np.logical_not(narrow)
         has_texts = texts is not None and bool(texts.any())
         if texts is not None:
             is_read |= texts
         in_order = np.sort(self._columns[is_read[self._columns]])
         for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
-            self._look(self._table.read(positions, self._pool), positions)
+            self._look(self.table.read(positions, self._pool), positions)
             if not self.fits_float32 and not has_texts:
                 return
             self._tell(last * self.n_rows)
@@ -613,8 +591,8 @@ class TableReading(Reading):
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
-        pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
-        read, pool = self._table.read, self._pool
+        pieces = line_pieces(self.n_rows, self.table.shape[1], panel_rows)
+        read, pool = self.table.read, self._pool
         reads = ((first, last, read(np.arange(first, last), pool)) for first, last in pieces)
         for first, last, rows in text_tables.read_ahead(reads):
             infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
@@ -649,11 +627,11 @@ class TableReading(Reading):
 
     def _kinds(self, holds_texts: Bools, kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
-        pool = self._table.pool or TextCoder(self._memory.category_nbytes)
+        pool = self.table.pool or TextCoder(self._memory.category_nbytes)
         wrong = columns[holds_texts & ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))]
         if len(wrong):
             column = int(wrong.min())
-            values = self._table.read(np.array([column]), pool)[0]
+            values = self.table.read(np.array([column]), pool)[0]
             row = int((~np.isnan(values)).argmax())
             text = "no text" if np.isnan(values[row]) else shown(pool.texts()[int(values[row])])
             where, remedy = self._locate(column, row), "Mend the column, or leave --kind out."
@@ -670,7 +648,7 @@ class TableReading(Reading):
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
-        return self._origin() | {"format": self._table.format}
+        return self._origin() | {"format": self.table.format}
 
 
 def _item(what: str, item: int) -> str:

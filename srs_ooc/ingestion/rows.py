@@ -408,9 +408,7 @@ class RowColumns:
         classes = self._settle_numbers() if is_number else self._settle_classes(codes, labels)
         arrays, levels = dict[str, Codes](), list[tuple[str, ...]]()
         if "weights" in columns:
-            expected, remedy = "a positive finite number", "Mend it, or remove the row."
-            fits = lambda one: 0 < one < math.inf  # noqa: E731
-            arrays["weights"] = self._numbers("weights", expected, remedy, fits)
+            arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
             if what in columns and not (what == "groups" and aggregate):
                 parts = [self._codes(what, i, column)[0] for i, column in enumerate(columns[what])]
@@ -487,8 +485,8 @@ class RowColumns:
                 text = list(split_texts(blob, ends))[row]
                 if task == "auto" and self._are_numbers([*coder.texts(), text]):
                     return []
-                raise unfit(
-                    self._at(start + row, self._column),
+                raise self._error(
+                    start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
                     f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
                     f"more ({shown(text)} is one)",
@@ -524,8 +522,7 @@ class RowColumns:
                 "Mend the cell; or say --task regression to leave such rows out, --task "
                 "classification to take it for a class."
             )
-            where = self._at(row, self._column)
-            raise unfit(where, "a finite number or a label", shown(text), remedy)
+            raise self._error(row, "a finite number or a label", shown(text), remedy)
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
         return "classification", f"{n_values} different{whole}"
 
@@ -577,9 +574,15 @@ class RowColumns:
         expected, remedy = "a number, the task being regression", "say --task classification."
         if is_time := self._options.censored:
             expected, remedy = "a time, 0 or more", "empty it: rows without a time are left out."
-        remedy = f"Mend the cell, or {remedy}"
-        fits = lambda one: not (is_time and one < 0)  # noqa: E731
-        numbers = self._numbers("target", expected, remedy, fits)
+        numbers = ScratchArray(self._scratch / "numbers", np.float64)
+        is_missing, number = self._form.is_missing, self._form.number
+        for cells in self.kept.chosen(self._column):
+            values = [math.nan if is_missing(text) else number(text) for _, text in cells]
+            for (row, text), value in zip(cells, values, strict=True):
+                if value is None or (is_time and value < 0):
+                    mend = f"Mend the cell, or {remedy}"
+                    raise self._error(row, expected, shown(text), mend)
+            numbers.append(np.array(values))
         self._keep(np.isfinite(block) for block in blocks_of(numbers))
         self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
@@ -599,22 +602,6 @@ class RowColumns:
             )
         return ()
 
-    def _numbers(
-        self, what: str, expected: str, remedy: str, fits: Callable[[float], bool]
-    ) -> ScratchArray:
-        """Return the numbers of a column in the kept rows, NaN where missing: all have to fit."""
-        numbers = ScratchArray(self._scratch / f"{what}.numbers", np.float64)
-        (column,), option = self._columns[what], "" if what == "target" else what
-        for chosen in self.kept.chosen(column):
-            block = np.empty(len(chosen))
-            for i, (row, text) in enumerate(chosen):
-                value = math.nan if self._form.is_missing(text) else self._form.number(text)
-                if value is None or not fits(value):
-                    raise unfit(self._at(row, column, option), expected, shown(text), remedy)
-                block[i] = value
-            numbers.append(block)
-        return numbers
-
     def _keep(self, parts: Iterator[Bools]) -> None:
         """Keep the rows with a target, which ``parts`` say; an event; and covariates, if asked."""
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
@@ -624,7 +611,7 @@ class RowColumns:
                 row = int(there.argmin())
                 found = f"{shown(column.get(row))}, which is none"
                 remedy = "Fill it in or remove the row; --missing-target drop leaves such rows out."
-                raise unfit(self._at(row, column), "a target", found, remedy)
+                raise self._error(row, "a target", found, remedy, column)
             mask &= there
         n_rows = int(mask.sum())
         if self._options.missing_covariates == "drop":
@@ -652,16 +639,18 @@ class RowColumns:
                 expected = "the same in all rows of a group, as --aggregate makes one row of them"
                 found = f"{cell}, another than in its first row, in group {group}"
                 remedy = "Mend the cell, or leave the column out."
-                raise unfit(self._at(row, column), expected, found, remedy)
+                raise self._error(row, expected, found, remedy, column)
 
     def _are_there(self, column: TextSpool) -> Bools:
         texts = chain.from_iterable(split_texts(*block) for block in column.blocks())
         there = (not self._form.is_missing(text) for text in texts)
         return np.fromiter(there, np.bool_, len(column))
 
-    def _at(self, row: int, column: TextSpool, option: str = "") -> str:
-        """Return where a cell stands; ``option``: what named its column, where that is said."""
-        return f"{self._where(row)}: column {column.label!r}{option and f' (--{option})'}"
+    def _error(
+        self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
+    ) -> InputError:
+        where = f"{self._where(row)}: column {(column or self._column).label!r}"
+        return unfit(where, expected, found, remedy)
 
     def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
@@ -709,7 +698,7 @@ class RowColumns:
                 "Mend or empty the cell, name the text with --missing, or say --kind "
                 f"{quote(column.label)}=categorical."
             )
-            raise unfit(self._at(row, column), expected, shown(cell), remedy)
+            raise self._error(row, expected, shown(cell), remedy, column)
         if text is None and kind != CATEGORICAL:
             return []
         most = math.inf if self._is_more else max(2, min(n_known, self.kept.n_rows) // 2)
@@ -767,24 +756,40 @@ class RowColumns:
 
         Strata of one number are one; groups are told apart by their texts, as ids are.
         """
-        coder = TextCoder(_CODES_NBYTES)
+        coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
         codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
         for chosen in self.kept.chosen(column):
             n_known = len(coder)
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
                 row, text = chosen[len(numbers)]
-                where, found = self._at(row, column, what), f"another ({shown(text)})"
+                where = f"{self._where(row)}: column {column.label!r} ({option})"
                 expected = f"texts of which {len(coder)} different ones fill the memory there is"
-                raise unfit(where, expected, found, "Name a column of fewer, or raise --memory-mb.")
+                remedy = "Name a column of fewer, or raise --memory-mb."
+                raise unfit(where, expected, f"another ({shown(text)})", remedy)
             fresh = numbers.max(initial=-1) >= n_known
             for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
                 if number >= n_known and self._form.is_missing(text):
-                    where, found = self._at(row, column, what), f"{shown(text)}, a missing value"
-                    raise unfit(where, "a text", found, "Fill it in, or remove the row.")
+                    where = f"{self._where(row)}: column {column.label!r} ({option})"
+                    remedy = "Fill it in, or remove the row."
+                    raise unfit(where, "a text", f"{shown(text)}, a missing value", remedy)
             codes.append(numbers)
         texts = coder.texts()
         return self._by_number(codes, texts, column) if what == "strata" else (codes, texts)
+
+    def _weights(self, column: TextSpool) -> ScratchArray:
+        weights = ScratchArray(self._scratch / "weights", np.float64)
+        for chosen in self.kept.chosen(column):
+            block = np.empty(len(chosen))
+            for i, (row, text) in enumerate(chosen):
+                value = None if self._form.is_missing(text) else self._form.number(text)
+                if value is None or not 0 < value < math.inf:
+                    where = f"{self._where(row)}: column {column.label!r} (--weights)"
+                    remedy = "Mend it, or remove the row."
+                    raise unfit(where, "a positive finite number", shown(text), remedy)
+                block[i] = value
+            weights.append(block)
+        return weights
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
         is_grouped, mask = self._options.aggregate is not None, self.kept.mask

@@ -36,12 +36,12 @@ from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
-from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
+from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import Reading, WorkFolder
 from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import TextSpool, disk_errors, joined, text_blocks, texts_of
 from srs_ooc.ingestion.sources import place_in
-from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names, takes_target
+from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names
 from srs_ooc.ingestion.writer import FACTS, OF_ROWS, Coded, CodedFeatures, packed, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import CATEGORICAL, ROW_ARRAYS, Manifest, Shape
@@ -298,8 +298,7 @@ def _pieces(
                     if number == 0:
                         options = options.with_targets(header)
                         its_own = its_own.with_targets(header)
-                    how = {"has_target": takes_target(reading)}
-                    roles = ingest_options.choose_roles(table, header, reading.options, **how)
+                    roles = ingest_options.choose_roles(table, header, reading.options)
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
@@ -357,7 +356,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds(), no_target=True)
     bare = replace(bare, samples=(), text=TextForm() if options.samples else options.text)
     with _read(table, replace(bare, censored=False), folder) as (header, reading):
-        beside = {*reading.annotations, *(sample_columns(options) if options.samples else ())}
+        beside = {*reading.table.annotations, *(sample_columns(options) if options.samples else ())}
         absent = {name for name in named if name not in beside and header.find(name) is None}
     own, several = options.without_columns(absent), (options.strata, options.covariates)
     if options.censored and None in (own.target, own.event):  # a column without the other
@@ -377,9 +376,9 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
 @contextmanager
 def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[TextSpool, Reading]]:
     """Yield the names of a table's columns, and its reading."""
-    with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
-        reading = open_reading(table, options, SideColumns(), work)
-        yield read_names(reading, work.scratch)[0], reading
+    with TemporaryDirectory(dir=folder) as scratch, WorkFolder(Path(scratch)) as work:
+        reading = open_reading(table, options, work)
+        yield read_names(reading, work), reading
     del reading
     release()
 

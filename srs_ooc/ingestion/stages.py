@@ -25,7 +25,7 @@ from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Format, Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
-from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles, SideColumns
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
@@ -42,9 +42,7 @@ _ZERO = (
 )
 
 
-def open_reading(
-    table: Any, options: IngestOptions, side: SideColumns, work: WorkFolder
-) -> Reading:
+def open_reading(table: Any, options: IngestOptions, work: WorkFolder) -> Reading:
     """Open a file or an object in memory.
 
     Raises
@@ -60,16 +58,16 @@ def open_reading(
         path = path_given(table, "the table")
         file, inner = place_in(path)
         known = known_of(file, inner)
-        reading = _open_file(path, known, options, side, work)
+        reading = _open_file(path, known, options, work)
         if remark := known[0].belied(file.name, known[2]):
-            reading.side.inferred["named"] = remark
+            work.inferred["named"] = remark
         return reading
     _check_takes("the table", options, ())
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     opened = open_object(table, as_texts)
-    options, side = _with_own(opened, "the table", options, side)
-    return TableReading(opened, "the table", options, side, work, dict)
+    options = _with_own(opened, "the table", options, work)
+    return TableReading(opened, "the table", options, work, dict)
 
 
 def _read_as(known: Format, why: str, options: IngestOptions, table: Table | None) -> str:
@@ -85,13 +83,11 @@ def _read_as(known: Format, why: str, options: IngestOptions, table: Table | Non
     return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
-def _open_file(
-    path: Path, known: Any, options: IngestOptions, side: SideColumns, work: WorkFolder
-) -> Reading:
+def _open_file(path: Path, known: Any, options: IngestOptions, work: WorkFolder) -> Reading:
     from srs_ooc.ingestion.formats.files import opener_of
 
     if (opener := opener_of(path, options.query, known)) is None:
-        if side:
+        if options.has_items:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
                 "columns, or give them apart only for arrays."
@@ -108,36 +104,36 @@ def _open_file(
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
-    work.stack.callback(opened.close)
+    work.callback(opened.close)
     _check_takes(path, options, opened.takes)
-    side = replace(side, inferred=side.inferred | ({"read_as": opened.said} if opened.said else {}))
-    options, side = _with_own(opened, path, options, side)
+    if opened.said:
+        work.inferred["read_as"] = opened.said
+    options = _with_own(opened, path, options, work)
     if missing := options.text.missing:  # in the table of samples; in the file those that are empty
         options = replace(options, text=replace(options.text, missing=(*missing, "")))
-    return TableReading(opened, source, options, side, work, _origin_of(source, work))
+    return TableReading(opened, source, options, work, _origin_of(source, work))
 
 
 def _with_own(
-    table: Table, path: object, options: IngestOptions, side: SideColumns
-) -> tuple[IngestOptions, SideColumns]:
+    table: Table, path: object, options: IngestOptions, work: WorkFolder
+) -> IngestOptions:
     """Take what a table, or a table of samples, says of rows; errors as of the functions below."""
-    names, found, named = table.index_names, {}, {name for _, name in options.columns()}
+    names, named = table.index_names, {name for _, name in options.columns()}
     free = [name for name in names if name not in named.union(options.ignore)]
-    if free and len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
-        found = {"row_ids": "the index that pandas saved"}
+    if free and len(names) == 1 and options.row_ids is None and "row_ids" not in options.beside:
+        work.inferred["row_ids"] = "the index that pandas saved"
         options = replace(options, row_ids=free[0])
     elif free:  # an index of several columns, or one where there are row ids
         options = replace(options, ignore=(*options.ignore, *free))
-        found = {"index": f"{', '.join(map(repr, free))}, saved by pandas, left out"}
-    side = replace(side, inferred=side.inferred | found)
+        work.inferred["index"] = f"{', '.join(map(repr, free))}, saved by pandas, left out"
     if options.samples:
-        options, side = _with_samples(table, path, options, side)
-    return _with_annotations(table, path, options, side) if table.annotations else (options, side)
+        options = _with_samples(table, path, options, work)
+    return _with_annotations(table, path, options, work) if table.annotations else options
 
 
 def _with_samples(
-    table: Table, path: object, options: IngestOptions, side: SideColumns
-) -> tuple[IngestOptions, SideColumns]:
+    table: Table, path: object, options: IngestOptions, work: WorkFolder
+) -> IngestOptions:
     """Take the columns that options name from a sample table, by the row ids of the file.
 
     These may be a column of it, such as the index that pandas saved. Columns that the sample table
@@ -181,12 +177,11 @@ def _with_samples(
     ids = list(map(str, items))
     found, said = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | said
-    plink = inferred if is_plink({"format": table.format}) else None
+    work.inferred.update(said)
+    plink = work.inferred if is_plink({"format": table.format}) else None
     for what, name, cells in feature_rows.columns_of(asked, found, ids, plink):
         columns.setdefault(what, []).append((name, cells))
-    options = replace(options, row_ids=None).without_columns(in_table)
-    return options, replace(side, columns=columns, inferred=inferred)
+    return replace(options.without_columns(in_table), row_ids=None, beside=columns)
 
 
 def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
@@ -204,8 +199,8 @@ def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, A
             crc32, nbytes = crc_of(pieces)
         return {"name": source.name, "nbytes": nbytes, "crc32": crc32}
 
-    reader = work.stack.enter_context(ThreadPoolExecutor(1))
-    work.stack.callback(has_ended.set)
+    reader = work.enter_context(ThreadPoolExecutor(1))
+    work.callback(has_ended.set)
     return reader.submit(read).result
 
 
@@ -228,8 +223,8 @@ def _check_no_text_form(table: object, options: IngestOptions) -> None:
 
 
 def _with_annotations(
-    table: Table, path: object, options: IngestOptions, side: SideColumns
-) -> tuple[IngestOptions, SideColumns]:
+    table: Table, path: object, options: IngestOptions, work: WorkFolder
+) -> IngestOptions:
     """Take columns that options name from what a file says of its rows, and its own defaults.
 
     ``groups`` may be several, by whose combinations rows are grouped.
@@ -239,7 +234,7 @@ def _with_annotations(
     InputError
         If no target is named, and the file has none, or a column is not there.
     """
-    known, inferred = dict(table.annotations), dict(side.inferred)
+    known, inferred = dict(table.annotations), work.inferred
     options, of_plink = options.with_targets(known), is_plink({"format": table.format})
 
     def column(what: str, name: str) -> Any:
@@ -250,11 +245,11 @@ def _with_annotations(
     if names and known.keys() >= set(names):
         parts = [column("groups", name) for name in names]
         known[str(options.groups)] = Items(len(parts[0]), partial(_combined, parts))
-    columns = {what: list(given) for what, given in side.columns.items()}
+    columns = {what: list(given) for what, given in options.beside.items()}
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, column(what, name)))
-        elif side.names is None and table.names is not None and name not in table.names:
+        elif options.names is None and table.names is not None and name not in table.names:
             raise InputError(
                 f"{path}: no such column {name!r} ({options.flag_of(what)}); expected a feature, "
                 f"or one of {', '.join(map(repr, known))}."
@@ -272,7 +267,7 @@ def _with_annotations(
     if nbytes := sum(one.held_nbytes for one in taken if isinstance(one, Items)):
         table.held = (*(table.held or ()), Lease("texts of categories", nbytes))
     name, cells = columns.get("target", [("", ())])[0]
-    is_whole = not of_plink or "target" in side.columns or len({*cells, None, ""}) > 3
+    is_whole = not of_plink or "target" in options.beside or len({*cells, None, ""}) > 3
     if not (is_whole or options.append_rows if name else options.target or options.no_target):
         others = ", ".join(other for other in known if other != name)
         found = f"{name!r}, in all rows {' or '.join([*({*cells} - {None, ''}), 'missing'])}"
@@ -281,8 +276,7 @@ def _with_annotations(
             f"{found if name else 'none'}. Name one of {others}, a feature, or a column of "
             f"--samples FILE --id NAME; or say --no-target.{_ZERO * of_plink}"
         )
-    side = replace(side, columns=columns, inferred=inferred)
-    return options.without_columns(known), side
+    return replace(options.without_columns(known), beside=columns)
 
 
 def _combined(columns: list[Sequence[Any]], part: slice) -> list[str | None]:
@@ -296,8 +290,6 @@ def ingest_table(
     store: Path,
     options: IngestOptions | None = None,
     progress: ingest_options.ByteProgress | None = None,
-    *,
-    side: SideColumns | None = None,
 ) -> Manifest:
     """Turn a table into a store, which appears complete or not at all.
 
@@ -313,8 +305,6 @@ def ingest_table(
         Defaults if not given.
     progress : callable, optional
         Told of the bytes read and written.
-    side : SideColumns, optional
-        Names and row columns that are not in the table.
 
     Raises
     ------
@@ -330,8 +320,8 @@ def ingest_table(
     if options.overwrite:
         check_replaceable(store)
     with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
-        with WorkFolder.at(folder, progress) as work:
-            reading = open_reading(table, options, side or SideColumns(), work)
+        with WorkFolder(folder, progress) as work:
+            reading = open_reading(table, options, work)
             manifest = ingest_reading(reading, work)
         shutil.rmtree(work.scratch)
     return manifest
@@ -342,24 +332,21 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
 
     Errors as of :func:`ingest_table`.
     """
-    header, inferred = read_names(reading, work.scratch)
-    options, side = reading.options, reading.side
+    header = read_names(reading, work)
+    options, inferred = reading.options, work.inferred
     rows = RowColumns(work.scratch, reading.source, reading.where, options)
-    has_target = takes_target(reading)
     if options.no_target:
-        if options.target is not None or options.samples or "target" in side.columns:
+        if options.target is not None or options.samples or "target" in options.beside:
             raise UsageError(
                 "--no-target: expected a table with rows of samples and no target named, found a "
                 "target, or --orient features. Leave one of the two out."
             )
         inferred["target"] = NO_TARGET
-    if has_target and options.target is None:
+    roles = ingest_options.choose_roles(reading.source, header, options)
+    if roles.target is not None and options.target is None:
         inferred["target"] = LAST_COLUMN
-    roles = ingest_options.choose_roles(reading.source, header, options, has_target=has_target)
     memory = reading.share(roles)
-    beside = [name for name, _ in side.columns.get("covariates", ())]
-    forced = options.kinds.settle(reading.source, header, beside)
-    ingest_options.check_kinds(header, roles, forced)
+    forced = ingest_options.forced_kinds(reading.source, header, options, roles)
     link = _file_to_link(reading, roles, forced) if options.link else None
     reading.read_rows(roles, forced, rows)
     check_unchanged(reading.source)
@@ -374,20 +361,25 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         raise unfit(where, "numbers to aggregate", "texts", remedy)
     lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
-    form = replace(form, values_codec=reading.values_codec)
+    form = replace(form, values_codec="lz4" if reading.table.values_nbytes is None else "zstd")
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     first = options.first_feature
     features = CodedTable(columns, form, kinds, first_feature=first, link=link, lines=lines)
-    inferred |= side.inferred | facts.inferred
-    said = (cells for at, cells in enumerate(reading.feature_cells()) if at not in roles.special)
-    facts = replace(facts, feature_columns=reading.feature_columns, feature_cells=said)
+    each = enumerate(reading.table.feature_cells())
+    facts = replace(
+        facts,
+        inferred=inferred | facts.inferred,
+        source=reading.origin(),
+        feature_columns=(*reading.table.feature_columns,),
+        feature_cells=(cells for at, cells in each if at not in roles.special),
+    )
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,
             features,
             rows.target,
-            replace(facts, inferred=inferred, source=reading.origin()),
+            facts,
             header.blocks(roles.special),
             batch_features=batch,
             n_threads=n_threads,
@@ -399,30 +391,25 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     return manifest
 
 
-def read_names(reading: Reading, scratch: Path) -> tuple[TextSpool, dict[str, Any]]:
-    """Return the names of the columns of a table, and what was inferred of them.
+def read_names(reading: Reading, work: WorkFolder) -> TextSpool:
+    """Return the names of the columns of a table.
 
     Raises
     ------
     InputError
         If some are the same, and are not to be renamed.
     """
-    header, new = (TextSpool(scratch, name) for name in ("header", "distinct"))
-    inferred = reading.read_names(header)
+    header, new = (TextSpool(work.scratch, name) for name in ("header", "distinct"))
+    reading.read_names(header)
     if reading.options.rename_repeated:
         for block in item_blocks(Names.numbered(header)):
             new.append(texts_of(block))
         if n := int((new.hashes() != header.hashes()).sum()):
-            inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
+            work.inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
         vars(header).update(vars(new))  # readings have it
     remedy = "Rename them, as --rename-repeated of ingest does."
     ingest_options.check_distinct(reading.source, header, "column names", remedy)
-    return header, inferred
-
-
-def takes_target(reading: Reading) -> bool:
-    """Return whether a column of the table is the target, which else stands beside it, if any."""
-    return "target" not in reading.side.columns and not reading.options.no_target
+    return header
 
 
 def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
@@ -433,7 +420,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
     UsageError
         If the table is no ``.bed`` file, or options change what its columns are.
     """
-    if (bed := reading.genotypes) is None:
+    if (bed := reading.table.genotypes) is None:
         raise UsageError(
             f"--link: expected a .bed file of PLINK 1, found {reading.source}. Leave it out, or "
             "make one with `plink2 --make-bed`."
@@ -468,7 +455,7 @@ def _lines_of(reading: Reading, kinds: FeatureKinds) -> Callable[[int, int], Byt
             "--code-dtype 2bit: expected numbers kept as they are, found texts, --kind, "
             "--aggregate or --no-values. Leave it out, or these."
         )
-    bed = reading.genotypes
+    bed = reading.table.genotypes
     if bed is None or kinds.kept.mask is not None or not isinstance(reading, TableReading):
         return None
     return lambda start, stop: bed.lines(reading.places(start, stop))
@@ -477,10 +464,8 @@ def _lines_of(reading: Reading, kinds: FeatureKinds) -> Callable[[int, int], Byt
 # What an ingest would take, found without writing a store: rows, disk, memory.
 
 
-def forecast(
-    table: Path, store: Path, options: IngestOptions, side: SideColumns | None = None
-) -> Iterator[str]:
-    """Yield lines on what ingesting a file would take, ``side`` being what stands beside it.
+def forecast(table: Path, store: Path, options: IngestOptions) -> Iterator[str]:
+    """Yield lines on what ingesting a file would take.
 
     Rows, and what follows from them, are estimated of text: the lines say ``about``. The last line
     names the smallest cap.
@@ -505,7 +490,7 @@ def forecast(
 
     ingest_memory.load_libraries()
     unpacked, turned, by_rows, text_nbytes, values_nbytes = 0, 0, True, None, None
-    with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
+    with tempfile.TemporaryDirectory() as folder, WorkFolder(Path(folder)) as work:
         known, why, packing = known_of(*place_in(table))
         opener = opener_of(table, options.query, (known, why, packing))
         about, said = "about " if opener is None else "", list[str]()
@@ -514,7 +499,7 @@ def forecast(
             yield _read_as(known, why, options, None)
         else:
             opened = opener(work.scratch, options)
-            work.stack.callback(opened.close)
+            work.callback(opened.close)
             yield _read_as(known, why, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
@@ -523,10 +508,7 @@ def forecast(
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
-                read_names(
-                    TableReading(opened, table, options, side or SideColumns(), work, dict),
-                    work.scratch,
-                )
+                read_names(TableReading(opened, table, options, work, dict), work)
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
@@ -538,7 +520,7 @@ def forecast(
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
     if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
-            ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
+            ingest_table(table, Path(folder) / "tried.zarr", options)
     elif text_nbytes is None:
         said.append("looked at: names and shape, not the cells")
     if remark := known.belied(place_in(table)[0].name, packing):
@@ -582,9 +564,8 @@ def _look_at_text(
         memory = feature_memory(source, header, options)
         return len(header), *estimate(source, options.text, len(header)), memory
     reading = TextReading(source, options, work)
-    header = read_names(reading, work.scratch)[0]
-    how = {"has_target": takes_target(reading)}
-    roles = ingest_options.choose_roles(source, header, reading.options, **how)
+    header = read_names(reading, work)
+    roles = ingest_options.choose_roles(source, header, reading.options)
     memory = reading.memory(roles)
     n_rows, text_nbytes = estimate(source, options.text, len(header))
     if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:

@@ -30,7 +30,7 @@ from srs_ooc.ingestion.ingest_memory import (
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.stages import forecast, ingest_table
 from srs_ooc.store.manifest import Shape
 
@@ -129,11 +129,11 @@ def write(folder, shape, kind):
 def asked(folder, options, cap):
     """The same options in Python."""
     given = dict(zip(options[::2], options[1::2], strict=True))
-    side = SideColumns()
+    beside = {}
     if "--target-file" in given:
-        side = SideColumns(columns={"target": [("target", given["--target-file"])]})
+        beside = {"target": [("target", given["--target-file"])]}
     samples = {"samples": (given["--samples"],), "id_name": "id"} if "--samples" in given else {}
-    return IngestOptions(memory_mb=cap, target=given.get("--target"), **samples), side
+    return IngestOptions(memory_mb=cap, target=given.get("--target"), beside=beside, **samples)
 
 
 def named_by(call):
@@ -158,13 +158,11 @@ def test_one_number_is_named_and_it_works(tmp_path, shape, kind):
     store = tmp_path / "t.zarr"
 
     def ingest(cap):
-        settled, side = asked(tmp_path, options, cap)
-        return ingest_table(path, store, settled, side=side)
+        return ingest_table(path, store, asked(tmp_path, options, cap))
 
     def foretell(cap):
-        settled, side = asked(tmp_path, options, cap)
         with growth_counted():
-            return list(forecast(path, store, settled, side))[-1]
+            return list(forecast(path, store, asked(tmp_path, options, cap)))[-1]
 
     least = named_by(lambda: ingest(1))
     assert named_by(lambda: ingest(least - 1)) == least
