@@ -5,9 +5,10 @@ order.
 """
 
 import math
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -34,37 +35,28 @@ from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.values import CodeFacts
 
 
-@dataclass(frozen=True)
-class WorkFolder:
-    """Where an ingest works.
+class WorkFolder(ExitStack):
+    """Where an ingest works; after the block what was opened there is closed.
 
-    Attributes
+    Parameters
     ----------
     folder : Path
         The store that is being made; its folder ``scratch`` is deleted in the end.
-    stack : ExitStack
-        Closes what is opened there.
-    tell : callable
+    tell : callable, optional
         Told of the bytes read and written.
+
+    Attributes
+    ----------
+    scratch : Path
+        Folder for what is given back at the end.
     """
 
-    folder: Path
-    stack: ExitStack
-    tell: ByteProgress
-
-    @property
-    def scratch(self) -> Path:
-        """Folder for what is given back at the end."""
-        return self.folder / "scratch"
-
-    @classmethod
-    @contextmanager
-    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["WorkFolder"]:
-        """Yield a place to work at a folder; what is opened there is closed after the block."""
-        with ExitStack() as stack:
-            work = cls(folder, stack, tell or (lambda stage, done, total: None))
-            work.scratch.mkdir()
-            yield work
+    def __init__(self, folder: Path, tell: ByteProgress | None = None) -> None:
+        super().__init__()
+        self.folder, self.scratch = folder, folder / "scratch"
+        self.tell: ByteProgress = tell or (lambda stage, done, total: None)
+        self.scratch.mkdir()
+        self.callback(shutil.rmtree, self.scratch)
 
 
 Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]
@@ -329,7 +321,7 @@ class TextReading(Reading):
             slots, stream, self._cells(forced), max_category_nbytes=room, staged_rows=n_staged
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
-        self._work.stack.enter_context(spool)
+        self._work.enter_context(spool)
         take = self._row_taker(roles, rows, int(slots[0]))
         try:
             text_tables.read_panels(stream, reader, self._header, take, spool, self._work.tell)
@@ -556,7 +548,7 @@ class TableReading(Reading):
             return self, self.fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
         panels = Panels(path, self.n_features, n_rows, self._dtype)
-        self._work.stack.enter_context(panels)
+        self._work.enter_context(panels)
         with self.naming_the_cap():
             self._spool(panels)
         return panels, self.fits_float32, kinds, held

@@ -108,7 +108,7 @@ def _open_file(
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
-    work.stack.callback(opened.close)
+    work.callback(opened.close)
     _check_takes(path, options, opened.takes)
     side = replace(side, inferred=side.inferred | ({"read_as": opened.said} if opened.said else {}))
     options, side = _with_own(opened, path, options, side)
@@ -204,8 +204,8 @@ def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, A
             crc32, nbytes = crc_of(pieces)
         return {"name": source.name, "nbytes": nbytes, "crc32": crc32}
 
-    reader = work.stack.enter_context(ThreadPoolExecutor(1))
-    work.stack.callback(has_ended.set)
+    reader = work.enter_context(ThreadPoolExecutor(1))
+    work.callback(has_ended.set)
     return reader.submit(read).result
 
 
@@ -329,12 +329,9 @@ def ingest_table(
     options = options or IngestOptions()
     if options.overwrite:
         check_replaceable(store)
-    with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
-        with WorkFolder.at(folder, progress) as work:
-            reading = open_reading(table, options, side or SideColumns(), work)
-            manifest = ingest_reading(reading, work)
-        shutil.rmtree(work.scratch)
-    return manifest
+    published = published_folder(store, replaces=options.overwrite)
+    with disk_errors(store), published as folder, WorkFolder(folder, progress) as work:
+        return ingest_reading(open_reading(table, options, side or SideColumns(), work), work)
 
 
 def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
@@ -505,7 +502,7 @@ def forecast(
 
     ingest_memory.load_libraries()
     unpacked, turned, by_rows, text_nbytes, values_nbytes = 0, 0, True, None, None
-    with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
+    with tempfile.TemporaryDirectory() as folder, WorkFolder(Path(folder)) as work:
         known, why, packing = known_of(*place_in(table))
         opener = opener_of(table, options.query, (known, why, packing))
         about, said = "about " if opener is None else "", list[str]()
@@ -514,7 +511,7 @@ def forecast(
             yield _read_as(known, why, options, None)
         else:
             opened = opener(work.scratch, options)
-            work.stack.callback(opened.close)
+            work.callback(opened.close)
             yield _read_as(known, why, options, opened)
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
