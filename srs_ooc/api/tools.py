@@ -5,7 +5,6 @@ from typing import Any
 
 from srs_ooc.api import folder_of
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import checked, megabytes_given, place_given, python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, rows_held_out

@@ -5,6 +5,7 @@ order.
 """
 
 import math
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -34,7 +35,7 @@ from srs_ooc.store.values import CodeFacts
 
 
 class WorkFolder(ExitStack):
-    """Where an ingest works, which closes what is opened there.
+    """Where an ingest works; after the block what was opened there is closed.
 
     Parameters
     ----------
@@ -57,6 +58,7 @@ class WorkFolder(ExitStack):
         self.tell: ByteProgress = tell or (lambda stage, done, total: None)
         self.inferred: dict[str, Any] = {}
         self.scratch.mkdir()
+        self.callback(shutil.rmtree, self.scratch)
 
 
 Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]

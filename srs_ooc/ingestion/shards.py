@@ -76,8 +76,8 @@ def _smallest(shape: Shape, form: StoreForm) -> tuple[int, int]:
     return step, step * (2 * form.code_nbytes * shape.n_rows + 8 * (2 * n_ranges or shape.n_rows))
 
 
-def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) -> int:
-    """Refuse a cap that cannot hold writing a store of one of some forms from others.
+def check_merging(shape: Shape, form: StoreForm, memory_mb: float) -> int:
+    """Refuse a cap that cannot hold writing a store from others.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
         With the smallest cap that works.
     """
     own = Lease("interpreter and libraries", ingest_memory.own_nbytes())
-    leases = max(([own, *merging_leases(shape, form)] for form in forms), key=total_nbytes)
+    leases = [own, *merging_leases(shape, form)]
     if (left := int(memory_mb * MB) - total_nbytes(leases)) < 0:
         least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
         raise budget.refusal(cap, "the parts put together", leases, least)
@@ -159,7 +159,7 @@ class Merging(CodedFeatures):
 
     def room(self, memory_mb: float) -> int:
         """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
-        return min(check_merging(self.shape, [self.form], memory_mb), MERGED_NBYTES)
+        return min(check_merging(self.shape, self.form, memory_mb), MERGED_NBYTES)
 
     def write(
         self,
@@ -309,8 +309,8 @@ def _pieces(
                     rows.append((memory := reading.memory(roles)).n_rows)
                     memory.check(table)
         with _noting(refused):
-            forms = (options.form(dtype) for dtype in ("float32", "float64"))
-            check_merging(Shape(min(rows, default=1), sum(sizes)), forms, options.memory_mb)
+            shape = Shape(min(rows, default=1), sum(sizes))
+            check_merging(shape, options.form("float32"), options.memory_mb)  # holds float64, too
         if refused:
             raise max(refused, key=lambda one: one.least_mb)
         _check_distinct(names, tables, sizes)

@@ -319,12 +319,9 @@ def ingest_table(
     options = options or IngestOptions()
     if options.overwrite:
         check_replaceable(store)
-    with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
-        with WorkFolder(folder, progress) as work:
-            reading = open_reading(table, options, work)
-            manifest = ingest_reading(reading, work)
-        shutil.rmtree(work.scratch)
-    return manifest
+    published = published_folder(store, replaces=options.overwrite)
+    with disk_errors(store), published as folder, WorkFolder(folder, progress) as work:
+        return ingest_reading(open_reading(table, options, work), work)
 
 
 def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:

@@ -588,12 +588,12 @@ def write_store(
         format=format_of(facts.row_columns, work.n_linked_rows, facts.feature_columns),
         code_dtype=form.code_dtype,
         values_dtype=form.values_dtype,
-        checksums={},
-        lengths={},
+        checksums=store.checksums,
+        lengths={one: store.lengths[one] for one in manifest.SMALL_ARRAYS if one in store.lengths},
         **{name: getattr(facts, name) for name in OF_ROWS},
         **found,
     )
-    made = store.finish(made)
+    manifest.make_group(folder, made)
     work.sync()
     return made
 

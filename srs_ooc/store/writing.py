@@ -8,7 +8,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,11 +20,9 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
     COORDINATE_CHUNK,
     SMALL_ARRAYS,
-    Manifest,
     Shape,
     chunk_file,
     dtype_of,
-    make_group,
     small_file,
     values_chunk,
     values_file,
@@ -75,13 +72,6 @@ class NewStore(ExitStack):
         for blob, ends in blocks:
             writer.write(blob, ends)
         writer.close()
-
-    def finish(self, manifest: Manifest) -> Manifest:
-        """Write the metadata of the store; return the manifest with checksums and lengths."""
-        lengths = {name: self.lengths[name] for name in manifest.small_arrays}
-        manifest = replace(manifest, checksums=self.checksums, lengths=lengths)
-        make_group(self.folder, manifest)
-        return manifest
 
 
 class SyncedFile:
