@@ -457,12 +457,6 @@ def stamp_of(file: str | int) -> int:
     return hash((found.st_dev, found.st_ino, found.st_size, *times))
 
 
-def stamps_of(path: Path, manifest: Manifest) -> Ints:
-    """Return the stamp of each chunk file of ``codes``, int64 (n_chunks,)."""
-    files = (stamp_of(f"{path}/{chunk_file(index)}") for index in range(manifest.n_chunks))
-    return np.fromiter(files, np.int64, manifest.n_chunks)
-
-
 def codes_changed(place: object) -> StoreError:
     """Return the error of a file or an object of codes whose stamp is another than it was."""
     return StoreError(
