@@ -285,8 +285,8 @@ def open_zarr(store: str | Place) -> "Group":
 
     place = place_given(store, "store")
     if isinstance(place, Path):
-        check_group(place, Store.open(place).manifest, lambda name: (place / name).read_bytes())
+        check_group(place, Store.open(place).manifest, lambda name: [(place / name).read_bytes()])
         return zarr.open_group(place, mode="r")
     objects = Objects(place)
-    check_group(place, read_remote_manifest(place, objects), objects.read)
+    check_group(place, read_remote_manifest(place, objects), lambda name: [objects.read(name)])
     return objects.node()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Integers, Ints, Ints32, Reals, Uints32
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import Closing
+from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -337,8 +337,9 @@ class Store:
 
         Nothing of a store at a URL.
         """
-        for file in arrays.column_files(self.path, kind):
-            yield arrays.read_column(file, self.fingerprint, self.n_rows)[0]
+        for file in sorted((self.path / "columns").glob(f"{kind}-*")):
+            if file.suffix != SCRATCH_SUFFIX:  # which a kill left unfinished
+                yield arrays.read_column(file, self.fingerprint, self.n_rows)[0]
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -632,7 +633,7 @@ class Store:
         self._have(*manifest.small_arrays)
         self.check_files()
         counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-        counts["metadata"], nbytes = verify_group(path, manifest, self._borrow)
+        counts["metadata"], nbytes = verify_group(path, self.place, manifest, self._borrow)
         _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
         for name, crc in manifest.checksums.items():
             array = name.split("/")[0]
