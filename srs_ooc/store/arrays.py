@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bytes, Ints, Reals, Uints
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.files import SCRATCH_SUFFIX, Closing, explained, published_file
+from srs_ooc.base.files import Closing, explained, published_file
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
@@ -457,12 +457,6 @@ def stamp_of(file: str | int) -> int:
     return hash((found.st_dev, found.st_ino, found.st_size, *times))
 
 
-def stamps_of(path: Path, manifest: Manifest) -> Ints:
-    """Return the stamp of each chunk file of ``codes``, int64 (n_chunks,)."""
-    files = (stamp_of(f"{path}/{chunk_file(index)}") for index in range(manifest.n_chunks))
-    return np.fromiter(files, np.int64, manifest.n_chunks)
-
-
 def codes_changed(place: object) -> StoreError:
     """Return the error of a file or an object of codes whose stamp is another than it was."""
     return StoreError(
@@ -531,12 +525,6 @@ def write_column(folder: Path, store: str, kind: str, column: Covariate) -> None
         file.parent.mkdir(exist_ok=True)
         with published_file(file, replaces=True) as scratch:
             scratch.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-
-
-def column_files(folder: Path, kind: str) -> list[Path]:
-    """Return the files of the columns of a kind; none of those that a kill left unfinished."""
-    files = (folder / "columns").glob(f"{kind}-*")
-    return sorted(file for file in files if file.suffix != SCRATCH_SUFFIX)
 
 
 def read_column(file: Path, store: str, n_rows: int) -> tuple[Covariate, str]:

@@ -8,10 +8,7 @@ where it is and when it was last changed.
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,48 +89,20 @@ class BedFile:
             If the file ends before.
         """
         lines = np.empty((len(positions), self.line_nbytes), np.uint8)
-        with self._opened() as file:
-            places = positions.astype(np.int64)
-            _native.read_lines(file, HEAD_NBYTES, self.line_nbytes, places, lines.reshape(-1))
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                handle, places = np.array([file.fileno()], np.int32), positions.astype(np.int64)
+                _native.read_lines(handle, HEAD_NBYTES, self.line_nbytes, places, lines.reshape(-1))
+        except RuntimeError as error:
+            expected = "as many bytes as when it was opened"
+            remedy = "Leave the file alone until the command has ended."
+            raise unfit(self.path, expected, "its end before", remedy) from error
         return lines
-
-    @contextmanager
-    def _opened(self) -> Iterator[Ints32]:
-        """Yield the descriptor of the file for native code; say where the file ends before."""
-        with self.path.open("rb", buffering=0) as file:
-            try:
-                yield np.array([file.fileno()], np.int32)
-            except RuntimeError as error:
-                expected = "as many bytes as when it was opened"
-                remedy = "Leave the file alone until the command has ended."
-                raise unfit(self.path, expected, "its end before", remedy) from error
 
     def dosages(self, lines: Bytes) -> Floats32:
         """Return dosages of A1, float32 (count, n_samples), NaN where missing."""
         dosages: Floats32 = _DOSAGES.take(lines).view(np.float32)  # four for a byte
         return dosages[:, : self.n_samples]
-
-    def read(self, variants: Integers) -> Floats32:
-        """Return dosages of A1 as :meth:`dosages` does, of variants anywhere in the file.
-
-        Raises
-        ------
-        InputError
-            If the file ends before.
-        """
-        codes, wanted = np.empty((len(variants), self.n_samples), np.uint8), variants.astype("u4")
-        nothing, whole = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-        given = (self._all_dosages, wanted, self.n_samples, whole, False, codes.reshape(-1))
-        with self._opened() as file:
-            _native.gather_genotypes(nothing, file, *given)
-        dosages = codes.astype(np.float32)
-        np.copyto(dosages, np.nan, where=codes >= N_DOSAGES)
-        return dosages
-
-    @cached_property
-    def _all_dosages(self) -> Bytes:
-        """Bits of the dosages that each variant may have."""
-        return np.full(self.n_variants, (1 << N_DOSAGES) - 1, np.uint8)
 
     def mask(self, rows: Ints32) -> Bytes:
         """Return a line with 01 for each of some samples, 00 for others."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
@@ -159,12 +159,9 @@ def require_file(file: Path, expected_nbytes: int) -> None:
     StoreError
         If it is missing or of another size.
     """
-    try:
+    found: object = "no file"
+    with reading(file), suppress(FileNotFoundError):
         found = file.stat().st_size
-    except FileNotFoundError:
-        raise damaged(file, f"expected {expected_nbytes} bytes, found no file") from None
-    except OSError as error:
-        raise cannot_read(file, error) from error
     if found != expected_nbytes:
         raise damaged(file, f"expected {expected_nbytes} bytes, found {found}")
 
@@ -776,10 +773,11 @@ def _array(
 # Is the group, as zarr opens it, the one that follows from the manifest?
 
 
-def check_group(place: Place, manifest: Manifest, read: Callable[[str], bytes]) -> None:
-    """Compare what the metadata say, those of the group and of each array, without zarr.
+def check_group(place: Place, manifest: Manifest, read: Callable[[str], Collection[bytes]]) -> None:
+    """Compare what the metadata say, those of the group and of each array.
 
-    ``read`` returns the bytes of a file of the store, by its name below ``place``.
+    ``read`` returns what there is of the metadata in a file of the store, by its name below
+    ``place``: all must say the same.
 
     Raises
     ------
@@ -789,18 +787,16 @@ def check_group(place: Place, manifest: Manifest, read: Callable[[str], bytes]) 
     for name, document in _documents(manifest).items():
         file = f"{name}/zarr.json".lstrip("/")
         with reading(f"{place}/{file}"):
-            text = read(file)
-        if not _is_said(text, document):
-            raise _others(f"{place}/{file}")
+            texts = read(file)
+        if not all(_is_said(text, document) for text in texts):
+            what = "expected the metadata that follows from the store's manifest, found others"
+            raise damaged(f"{place}/{file}", what)
 
 
-def _others(file: object) -> StoreError:
-    what = "expected the metadata that follows from the store's manifest, found others"
-    return damaged(file, what)
-
-
-def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:
+def verify_group(path: Path, place: Place, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:
     """Compare the metadata that Zarr clients read; return its files and bytes.
+
+    ``path`` is where the files are while they are borrowed, ``place`` what messages name.
 
     Raises
     ------
@@ -808,33 +804,31 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
         Naming the first file that is missing, or of which zarr reads anything else: names, shapes,
         dtypes, chunks, codecs, fill values, dimensions, attributes.
     """
-    expected, nbytes = _documents(manifest), 0
-    for name, document in expected.items():
-        file = path / name / "zarr.json"
-        with borrow(file):
-            with reading(file):
-                text = file.read_bytes()
-            if not _is_as_made(path, name, text, document):
-                raise _others(file)
-        nbytes += len(text)
-    if others := sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected)):
+    import zarr
+
+    names, nbytes = list[str](), 0
+
+    def read(file: str) -> list[bytes]:
+        """Return the text, and what zarr makes of it."""
+        nonlocal nbytes
+        names.append(name := file.removesuffix("zarr.json").rstrip("/"))
+        opened = zarr.open_array if name else zarr.open_group
+        with borrow(path / file):
+            text = (path / file).read_bytes()
+            nbytes += len(text)
+            try:
+                found = opened(path, path=name, mode="r", zarr_format=3).metadata.to_dict()
+            except Exception:  # the library parses what anybody may have written
+                return [b""]
+        return [text, canonical(found).encode()]
+
+    check_group(place, manifest, read)
+    if others := sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(names)):
         raise StoreError(
             f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
             "put it there: Zarr shows it as a part of the store."
         )
-    return len(expected), nbytes
-
-
-def _is_as_made(path: Path, name: str, text: bytes, expected: Record) -> bool:
-    """Return whether zarr reads what is expected, and the text says that and nothing else."""
-    import zarr
-
-    opened = zarr.open_array if name else zarr.open_group
-    try:
-        found = opened(path, path=name, mode="r", zarr_format=3).metadata.to_dict()
-    except Exception:  # the library parses what anybody may have written
-        return False
-    return _is_said(text, expected) and _is_said(canonical(found).encode(), expected)
+    return len(names), nbytes
 
 
 def _is_said(text: bytes, expected: Record) -> bool:

@@ -12,10 +12,10 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, damaged, manifest_of
+from srs_ooc.store.manifest import Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MB_VARIABLE, MOST_REQUESTS, CacheOptions, Geometry, Mirror
-from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store, Verified
+from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store
 from srs_ooc.trees.block import Block
 
 if TYPE_CHECKING:
@@ -132,22 +132,19 @@ class RemoteStore(Store):
             mirror = _open[key] = Mirror(objects, manifest, cache)
         self._mirror, self._has_all = mirror, False
         super().__init__(mirror.path, manifest)
-        self._place = self._url = url
+        self.place = self._url = url
+        self._borrow = mirror.borrowed
         geometry = Geometry(manifest)
-        self._reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
-
-    @property
-    def _borrow(self) -> Borrow:
-        return self._mirror.borrowed
+        self.reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
 
     def _have(self, *arrays: str) -> None:
         for name in arrays:
             if name in self.manifest.small_arrays:
                 self._mirror.keep(name)
 
-    def _codes_now(self) -> Ints:
+    def code_files(self) -> list[tuple[str, int]]:
         """Return none: each answer says which object it is of, and is compared as it comes."""
-        return np.zeros(0, np.int64)
+        return []
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes; to be closed."""
@@ -157,7 +154,7 @@ class RemoteStore(Store):
         """Look again whether the store at the URL is still this one."""
         try:
             found = read_remote_manifest(self._url, self._objects)
-            self._check_same(found.fingerprint, self.fingerprint)
+            self.check_is(self.fingerprint, found.fingerprint)
         except StoreError:
             self._mirror.forget()
             raise
@@ -186,11 +183,6 @@ class RemoteStore(Store):
         """Return the bytes of all its files; None of a web server, which lists none."""
         is_listed = self._url.scheme not in ("http", "https")
         return sum(size for _, size in self._objects.sizes()) if is_listed else None
-
-    def verify(self) -> Verified:
-        """Read all of it, and compare it with its checksums and its parts with each other."""
-        self._have(*self.manifest.small_arrays)
-        return super().verify()
 
 
 def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
@@ -246,8 +238,7 @@ def open_store(
             "file. Ingest the table with --code-dtype uint8, and upload that store."
         )
     store = RemoteStore(where, objects, manifest, cache or CacheOptions())
-    if fingerprint is not None:
-        store.check_is(fingerprint)
+    store.check_is(fingerprint)
     return store
 
 
@@ -294,8 +285,8 @@ def open_zarr(store: str | Place) -> "Group":
 
     place = place_given(store, "store")
     if isinstance(place, Path):
-        check_group(place, Store.open(place).manifest, lambda name: (place / name).read_bytes())
+        check_group(place, Store.open(place).manifest, lambda name: [(place / name).read_bytes()])
         return zarr.open_group(place, mode="r")
     objects = Objects(place)
-    check_group(place, read_remote_manifest(place, objects), objects.read)
+    check_group(place, read_remote_manifest(place, objects), lambda name: [objects.read(name)])
     return objects.node()

@@ -288,7 +288,7 @@ class BlockCache:
         is_first = (np.diff(missing, prepend=-2) != 1) | (missing % geometry.per_chunk == 0)
         for run in np.split(missing, np.flatnonzero(is_first)[1:]):
             for start in range(0, len(run), geometry.per_request):
-                self._submit(run[start : start + geometry.per_request].tolist(), self._load)
+                self._submit(run[start : start + geometry.per_request].tolist())
 
     def _check(self, blocks: Ints) -> None:
         """Begin to read blocks that an earlier process left: they may be damaged."""
@@ -296,19 +296,24 @@ class BlockCache:
         there = slots >= 0
         for block in blocks[there][~self._is_checked[slots[there]]].tolist():
             self._is_checked[self._slot_of[block]] = True
-            self._submit([block], self._look)
+            self._submit([block], is_left=True)
 
-    def _submit(self, blocks: list[int], work: Callable[[list[int], list[int]], None]) -> None:
+    def _submit(self, blocks: list[int], *, is_left: bool = False) -> None:
         slots = [int(self._slot_of[block]) for block in blocks]
         self._n_pins[slots] += 1
-        self._pending |= dict.fromkeys(blocks, self._pool.submit(self._done, blocks, slots, work))
+        task = self._pool.submit(self._load, blocks, slots, is_left)
+        self._pending |= dict.fromkeys(blocks, task)
 
-    def _done(
-        self, blocks: list[int], slots: list[int], work: Callable[[list[int], list[int]], None]
-    ) -> None:
-        failed = True
+    def _load(self, blocks: list[int], slots: list[int], is_left: bool) -> None:
+        """Fetch neighbours into their slots; one that was left there only if it is damaged."""
+        failed, geometry = True, self._geometry
+        chunk, place = divmod(blocks[0], geometry.per_chunk)
+        ends = np.cumsum([0, *map(geometry.nbytes, blocks)]).tolist()
         try:
-            work(blocks, slots)
+            if not (is_left and self._slots.holds(slots[0], blocks[0], ends[-1])):
+                data = self._fetch(chunk, place * geometry.slot_nbytes, ends[-1])
+                for block, slot, (start, end) in zip(blocks, slots, pairwise(ends), strict=True):
+                    self._slots.write(slot, block, data[start:end])
             failed = False
         finally:
             with self._changed:
@@ -319,17 +324,6 @@ class BlockCache:
                     del self._pending[block]
                 self._n_pins[slots] -= 1
                 self._changed.notify_all()
-
-    def _look(self, blocks: list[int], slots: list[int]) -> None:
-        if not self._slots.holds(slots[0], blocks[0], self._geometry.nbytes(blocks[0])):
-            self._load(blocks, slots)
-
-    def _load(self, blocks: list[int], slots: list[int]) -> None:
-        chunk, place = divmod(blocks[0], self._geometry.per_chunk)
-        ends = np.cumsum([0, *map(self._geometry.nbytes, blocks)]).tolist()
-        data = self._fetch(chunk, place * self._geometry.slot_nbytes, ends[-1])
-        for block, slot, (start, end) in zip(blocks, slots, pairwise(ends), strict=True):
-            self._slots.write(slot, block, data[start:end])
 
     def close(self) -> None:
         """Wait for the requests under way, and close the slots."""

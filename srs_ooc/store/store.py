@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bools, Bytes, Floats, Integers, Ints, Ints32, Reals, Uints32
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import Closing
+from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -66,13 +66,8 @@ class ColumnStore(Closing):
 
     Parameters
     ----------
-    path : Path
-        Folder of the store.
-    manifest : Manifest
-        Its manifest; the store must be looked at again once this is open
-        (:meth:`srs_ooc.store.store.Store.unchanged`).
-    stamps : int64 (n_chunks,)
-        What the chunk files were (:func:`srs_ooc.store.arrays.stamps_of`).
+    store : Store
+        The store, which must be looked at again once this is open (:meth:`Store.unchanged`).
     mapped : bool
         Map the chunk files into memory, where they stay resident once touched (for a store that
         fits its lease); otherwise each gather reads what it needs into the block.
@@ -89,16 +84,14 @@ class ColumnStore(Closing):
     n_threads = 1
     """Threads that share a large gather from files."""
 
-    def __init__(self, path: Path, manifest: Manifest, stamps: Ints, *, mapped: bool) -> None:
-        self.path = path
-        self.manifest = manifest
-        arrays.check_chunks(path, manifest)
-        self.mapped = mapped
+    def __init__(self, store: "Store", *, mapped: bool) -> None:
+        self.path, self.manifest, self.mapped = store.path, store.manifest, mapped
+        arrays.check_chunks(self.path, self.manifest)
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
-        addresses, descriptors, found = [], [], np.zeros_like(stamps)
-        files = self._files()
+        addresses, descriptors, found = [], [], np.zeros_like(store.stamps)
+        files = store.code_files()
         for index, (file, nbytes) in enumerate(files):
             try:
                 descriptor = os.open(file, os.O_RDONLY)
@@ -117,16 +110,11 @@ class ColumnStore(Closing):
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
         self._addresses = np.array(addresses, dtype=np.uint64)
         self._descriptors = np.array(descriptors, dtype=np.int32)
-        if (found != stamps).any():
+        if (found != store.stamps).any():
             self.close()
-            raise arrays.codes_changed(files[int((found != stamps).argmax())][0])
+            raise arrays.codes_changed(files[int((found != store.stamps).argmax())][0])
 
-    def _files(self) -> list[tuple[Path, int]]:
-        """Return the files of codes, and the bytes of each."""
-        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
-        return [(self.path / chunk_file(index), nbytes) for index in chunks]
-
-    def _map(self, file: Path, descriptor: int, nbytes: int) -> mmap.mmap:
+    def _map(self, file: str, descriptor: int, nbytes: int) -> mmap.mmap:
         try:
             return mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
@@ -241,6 +229,10 @@ class Store:
 
     Attributes
     ----------
+    place : Path or Url
+        Where it is: its folder, or its URL, whose ``path`` is what is kept of it here.
+    reading_nbytes : int
+        Memory that reading its columns takes besides the block.
     target_identity : str
         Which target it is seen with: ``own``, or name and digest of one that was added.
     """
@@ -250,9 +242,10 @@ class Store:
         self._own = manifest  # what its files are, where it is seen with another target
         self.target_identity = arrays.OWN
         self._beside: dict[str, NDArray[Any]] = {}
-        self._place: Place = path
+        self.place: Place = path
         self.stamps = self._codes_now()
-        self._reading_nbytes = 0
+        self.reading_nbytes = 0
+        self._borrow: Borrow = local
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
@@ -266,24 +259,20 @@ class Store:
         """
         manifest = read_manifest(path)
         store = (BedStore if manifest.n_linked_rows else cls)(path, manifest)
-        if fingerprint is not None:
-            store.check_is(fingerprint)
+        store.check_is(fingerprint)
         return store
 
-    def check_is(self, fingerprint: str) -> None:
-        """Check that this is the store with that fingerprint.
+    def check_is(self, fingerprint: str | None, found: str | None = None) -> None:
+        """Check that this, or the one ``found`` at its place, is the store with that fingerprint.
 
         Raises
         ------
         StoreError
-            If it is not.
+            If it is not; never where None is asked for.
         """
-        self._check_same(self.fingerprint, fingerprint)
-
-    def _check_same(self, found: str, expected: str) -> None:
-        if found != expected:
+        if fingerprint not in (None, found := found or self.fingerprint):
             raise StoreError(
-                f"{self.place}: expected the store with fingerprint {expected[:16]}, found "
+                f"{self.place}: expected the store with fingerprint {fingerprint[:16]}, found "
                 f"another store there, with fingerprint {found[:16]}: it was replaced. "
                 "Put the store back, or name its new place, and repeat the command; nothing read "
                 "since was kept."
@@ -298,18 +287,19 @@ class Store:
             If it is another, or there is none, or a file of codes was changed or replaced since
             this was made.
         """
-        self._check_same(read_manifest(self.path).fingerprint, self.fingerprint)
+        self.check_is(self.fingerprint, read_manifest(self.path).fingerprint)
         is_changed = self._codes_now() != self.stamps
         if is_changed.any():
-            raise arrays.codes_changed(self._codes_place(int(is_changed.argmax())))
+            raise arrays.codes_changed(self.code_files()[int(is_changed.argmax())][0])
 
-    def _codes_place(self, index: int) -> Path:
-        """Return a file of codes."""
-        return self.path / chunk_file(index)
+    def code_files(self) -> list[tuple[str, int]]:
+        """Return the files of codes, and the bytes of each; none of a store at a URL."""
+        folder, nbytes = str(self.path), self.manifest.chunk_nbytes
+        return [(f"{folder}/{chunk_file(i)}", nbytes) for i in range(self.manifest.n_chunks)]
 
     def _codes_now(self) -> Ints:
         """Return what distinguishes the files of codes from others put there later."""
-        return arrays.stamps_of(self.path, self.manifest)
+        return np.array([arrays.stamp_of(file) for file, _ in self.code_files()], np.int64)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -329,20 +319,6 @@ class Store:
             raise
         self.check_unchanged()
 
-    @property
-    def place(self) -> Place:
-        """Where it is: its folder, or its URL, whose ``path`` is what is kept of it here."""
-        return self._place
-
-    @property
-    def reading_nbytes(self) -> int:
-        """Memory that reading its columns takes besides the block."""
-        return self._reading_nbytes
-
-    @property
-    def _borrow(self) -> Borrow:
-        return local
-
     def _have(self, *arrays: str) -> None:
         """Have the files of small arrays, as far as the store has them, be at its path."""
 
@@ -361,8 +337,9 @@ class Store:
 
         Nothing of a store at a URL.
         """
-        for file in arrays.column_files(self.path, kind):
-            yield arrays.read_column(file, self.fingerprint, self.n_rows)[0]
+        for file in sorted((self.path / "columns").glob(f"{kind}-*")):
+            if file.suffix != SCRATCH_SUFFIX:  # which a kill left unfinished
+                yield arrays.read_column(file, self.fingerprint, self.n_rows)[0]
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -391,7 +368,7 @@ class Store:
             codes = np.nan_to_num(values, nan=-1).astype(np.int32)
             counts = tuple(np.bincount(codes[codes >= 0], minlength=len(labels)).tolist())
         seen._beside = {"target": codes} if labels else {"target_values": values}
-        seen._reading_nbytes += 8 * self.n_rows
+        seen.reading_nbytes += 8 * self.n_rows
         seen.manifest = replace(
             own,
             task="classification" if labels else "regression",
@@ -554,7 +531,7 @@ class Store:
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
-        return ColumnStore(self.path, self.manifest, self.stamps, mapped=mapped)
+        return ColumnStore(self, mapped=mapped)
 
     def value_tables(self) -> ValueTables:
         """Make the tables of the values of codes; to be closed."""
@@ -652,10 +629,11 @@ class Store:
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
-        self.check_files()
         path, manifest = self.path, self._own
+        self._have(*manifest.small_arrays)
+        self.check_files()
         counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-        counts["metadata"], nbytes = verify_group(path, manifest, self._borrow)
+        counts["metadata"], nbytes = verify_group(path, self.place, manifest, self._borrow)
         _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
         for name, crc in manifest.checksums.items():
             array = name.split("/")[0]
@@ -707,12 +685,9 @@ class BedColumns(ColumnStore):
     def __init__(self, store: "BedStore", *, mapped: bool) -> None:
         self._bed, self._kept = store.bed, np.asarray(store.array("linked_rows"))
         self._present = np.asarray(store.array("present"))
-        super().__init__(store.path, store.manifest, store.stamps, mapped=mapped)
+        super().__init__(store, mapped=mapped)
         if len(self._kept) == self._bed.n_samples:
             self._kept = ALL_ROWS
-
-    def _files(self) -> list[tuple[Path, int]]:
-        return [(self._bed.path, self._bed.nbytes)]
 
     def _fill(self, features: Uints32, block: Block, rows: Ints32) -> None:
         if len(self._kept):
@@ -737,13 +712,11 @@ class BedStore(Store):
         self.bed = file_of(path, manifest)
         super().__init__(path, manifest)
         lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
-        self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
+        self.reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
 
-    def _codes_now(self) -> Ints:
-        return np.array([arrays.stamp_of(str(self.bed.path))])
-
-    def _codes_place(self, index: int) -> Path:
-        return self.bed.path
+    def code_files(self) -> list[tuple[str, int]]:
+        """Return the ``.bed`` file, and its bytes."""
+        return [(str(self.bed.path), self.bed.nbytes)]
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""

@@ -112,7 +112,7 @@ def test_verify_says_what_it_read(whole):
 @pytest.mark.slow
 def test_every_byte_of_every_file_is_covered(store, monkeypatch):
     for file in sorted(file for file in store.rglob("*") if file.is_file()):
-        found = verify_group if file.name == "zarr.json" else lambda path, manifest, borrow: (0, 0)
+        found = verify_group if file.name == "zarr.json" else lambda *_: (0, 0)
         monkeypatch.setattr(store_module, "verify_group", found)  # which takes longest
         data = file.read_bytes()
         meaning = json.loads(data) if file.name == "zarr.json" else None

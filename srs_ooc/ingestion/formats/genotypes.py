@@ -99,11 +99,11 @@ class BedTable(Table):
     def _check(self, variants: Path, samples: Path) -> None:
         self.genotypes = bed = BedFile(self._path, *self.shape)
         bed.check(samples.name, variants.name)
-        self._read = bed.read
+        self._bed = bed
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return the dosages of variants, each a row of the result."""
-        return self._read(positions)
+        return np.ascontiguousarray(self._bed.dosages(self._bed.lines(positions)))
 
 
 class PgenTable(BedTable):
