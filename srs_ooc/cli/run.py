@@ -251,8 +251,9 @@ def _report(ledger: Run, store: Store) -> None:
         f"work; peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        task = Plan.of_run(ledger, store).task
-        cause = hopeless(store.manifest, task.target) or task.too_few(spec)
+        plan = Plan.of_run(ledger, store)
+        few = plan.task.too_few(spec, plan.shape.n_candidates)
+        cause = hopeless(store.manifest, plan.task.target) or few
         say(cause or _why_none(reading, status, spec))
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict, spec.fdr):

@@ -347,7 +347,7 @@ class Fold:
         if null is None or held is None:
             return None
         with store.unchanged():
-            target = stated_target(store, self.train)
+            target = stated_target(store, self.train.rows)
         n_classes = max(1, len(store.manifest.classes))
         return expected(null.basis * BASIS_UNIT, target, held * BASIS_UNIT, n_classes)
 
@@ -845,7 +845,7 @@ def _splits(plan: Plan, n_folds: int, n_repeats: int, held_out: Ints32 | None) -
     """Yield the folds: what is trained on and what is held out."""
     inputs, seed = plan.inputs, plan.spec.run.seed
     rows = np.arange(plan.store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    task = Task.of(plan.store, inputs, exchanges=True)
+    task = Task.of(plan.store, inputs.rows, exchanges=True)
     for repeat in range(n_repeats):
         key = key_of(seed, Purpose.COMPACT, repeat)
         if held_out is not None:

@@ -380,9 +380,8 @@ def looked_up(
     with store.unchanged():
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
-        inputs = replace(ledger.inputs, excluded=None)
-        task = Task.of(store, inputs, ledger.spec.learner.class_weight)
-        response = training_response(task.adjusted())
+        task = Task.of(store, ledger.inputs.rows, ledger.spec.learner.class_weight)
+        response = training_response(task.adjusted(ledger.inputs.null_model))
         return make_splits(trees, store, response.center, response.scale)
 
 

@@ -195,9 +195,9 @@ def memory_plan(plan: Plan) -> RunBudget:
         If the cap cannot hold the work.
     """
     # As published: the process that plans is not the one that runs.
-    asked = plan.request.cap_nbytes, plan.request.threads, PROCESS_NBYTES
-    spec, shape, beside = plan.spec, plan.shape, plan.beside_nbytes
-    budget = RunBudget.of_run(spec, shape, *asked, saves=plan.saves, beside_nbytes=beside)
+    budget = RunBudget(plan.request.cap_nbytes, plan.leases(), PROCESS_NBYTES)
+    budget.check()
+    budget.spend(plan.spec, plan.shape, plan.request.threads)
     budget.mapped = budget.mapped and not plan.is_remote
     if budget.mapped:
         budget.grant("the store, mapped", plan.shape.codes_nbytes)
@@ -314,7 +314,7 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
     n_rounds = len(round_sizes(min(SURVIVORS, resources.n_candidates)))
     n_each = min(max(int(STAGE_SECONDS * n_timed / seconds / n_rounds), 2 * ahead), MOST_TREES)
     started = time.monotonic()
-    survivors = survivors_of(engine, resources, until, lambda _: True)
+    survivors = survivors_of(engine, resources, until)
     assert survivors is not None
     closed(resources, None, survivors, until, n_each=n_each)
     return seconds, n_timed, {"closing": (time.monotonic() - started) * TREES / n_each}

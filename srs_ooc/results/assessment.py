@@ -25,7 +25,6 @@ from srs_ooc.results.feature_record import fields_of, none_if_nan
 from srs_ooc.results.pair_record import AT_ONCE, PairRecord, codes_of, pairs_of
 from srs_ooc.results.report import Report
 from srs_ooc.runs.feature_tests import effect_target, target_of
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import Resources, categorical_features
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
@@ -77,7 +76,7 @@ class _There(NamedTuple):
 
     @classmethod
     def of(cls, store: Store) -> "_There":
-        task = Task.of(store, Inputs(), exchanges=True).by_group()
+        task = Task.of(store, exchanges=True).by_group()
         kinds = categorical_features(store) if task.units is None else None
         kinds = np.zeros(store.n_features, np.bool_) if kinds is None else kinds
         return cls(store, task, target_of(task), effect_target(task), kinds)
@@ -220,7 +219,7 @@ def panel_scores(
         panel = _recoded(store, features, other, at, rows)
         key = key_of(spec.run.seed, Purpose.COMPACT)
         said = forest_says(parts, parts.trees.rows, features, panel, key)
-    sizes, task = (len(features), len(rows)), Task.of(other, Inputs(), exchanges=True)
+    sizes, task = (len(features), len(rows)), Task.of(other, exchanges=True)
     if task.censored is not None:
         risks = np.unique(said[:, 0], return_inverse=True)[1]
         times = effects.Times.of(*task.censored.of_rows(rows))

@@ -61,7 +61,8 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else why_none(reading.verdict, report.spec.fdr)
-        cause = hopeless(report.manifest, report.task.target) or report.task.too_few(report.spec)
+        few = report.task.too_few(report.spec, report.plan.shape.n_candidates)
+        cause = hopeless(report.manifest, report.task.target) or few
         yield ("Nothing was selected", cause or why or _NOTHING.format(run))
     elif len(report.selected) >= MANY:
         yield (

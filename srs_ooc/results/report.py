@@ -25,7 +25,6 @@ from srs_ooc.results.pair_record import Pair, pairs_of
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, stated_target
@@ -192,7 +191,7 @@ class Report:
     @cached_property
     def censored(self) -> Censored | None:
         """Times and events of the rows looked at; None of another target."""
-        stated = stated_target(self.store, Inputs(rows=self.rows_looked_at()))
+        stated = stated_target(self.store, self.rows_looked_at())
         return stated if isinstance(stated, Censored) else None
 
     def rows_looked_at(self) -> Ints32:

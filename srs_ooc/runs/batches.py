@@ -3,11 +3,10 @@
 Iterations are ordered ahead of the loop; parts that do not depend on each other in any order.
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from math import ceil
 from threading import Event
@@ -15,21 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Floats, Ints32
-from srs_ooc.base.files import Kept, recently
-from srs_ooc.base.records import Iteration, Outcome, RowSplit
+from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.text import MB
-from srs_ooc.learners.tree_learner import MOST_SPLITS, TreeLearner
-from srs_ooc.runs.engine import fit_iteration, pool_of, taken
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, Line, PartWatch, Work
-from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.request import Request
-from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
-from srs_ooc.runs.run_memory import worker_budget
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.training import training_response
-from srs_ooc.samplers.elimination import TREES
+from srs_ooc.runs.jobs import Batch, Line, Work
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
@@ -46,91 +33,7 @@ def next_size(size: int, done: Batch, most: int) -> int:
     return max(1, min(ceil(TASK_SECONDS / each) if each > 0 else most, 4 * size, most))
 
 
-# What travels: the job that a worker prepares for once, its iterations, and what comes back.
-
-_log = logging.getLogger("distributed.worker.srs_ooc")
-
-
-@dataclass(frozen=True)
-class GrowJob(Job):
-    """What a worker needs to grow any iteration of a stage of a run; its identity is the run's.
-
-    Nothing in it grows with the number of features.
-
-    Attributes
-    ----------
-    rows : int32 (n_rows,) or None
-        Rows of the store trained on; None for all.
-    target : int32 or float64 (n_rows,)
-        Of these rows: a permutation run's is permuted.
-    records : bool
-        Trees are returned.
-    closing : pair of int or None
-        Of a closing stage, the rows of a leaf at least and the features of a tree at most; None for
-        the main loop.
-    weights : float64 (n_rows,) or None
-        Of these rows, where they have some.
-    """
-
-    rows: Ints32 | None
-    target: Ints32 | Floats
-    records: bool = False
-    closing: tuple[int, int] | None = None
-    weights: Floats | None = None
-
-    @property
-    def round_size(self) -> int:
-        """Iterations that are proposed from one state."""
-        return int(self.identity["round_size"]) if self.closing is None else TREES
-
-    @property
-    def label(self) -> str:
-        """What its tasks are called."""
-        return "grow" if self.closing is None else "close"
-
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker: the store, opened once, blocks and a learner."""
-        spec, store = RunSpec.from_json(self.identity), self.store.open()
-        with store.unchanged():
-            plan = Plan.of_spec(spec, store, Inputs(rows=self.rows), Request())
-            task = replace(plan.task, target=self.target, weights=self.weights)
-            shape = plan.shape
-            room = self.store.memory_mb, n_threads, store.reading_nbytes
-            budget = worker_budget(spec, shape, *room, saves=self.records)
-            response = training_response(task)
-            learner = learner_of(spec, store, task, response, 1, stack, records=self.records)
-            source, ahead = open_source(shape, store, task, budget, stack)
-        tiled = self.closing is not None or learner.tiled
-        fits = learner
-        if self.closing is not None:
-            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
-            fits = closing_learner(learner, spec, self.closing)
-        blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
-        how = "mapped" if budget.mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
-
-        def same(split: RowSplit) -> RowSplit:
-            """Return the split with the same rows that came first: the learner knows it again."""
-            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
-
-        def grow(batch: Batch, _: PartWatch) -> Batch:
-            with taken(blocks) as block:
-
-                def one(_: int, iteration: Iteration) -> Outcome:
-                    subspace = iteration.subspace
-                    if subspace.split is not None:
-                        subspace = replace(subspace, split=same(subspace.split))
-                        iteration = replace(iteration, subspace=subspace)
-                    return pack(fit_iteration(source, fits, block, iteration))
-
-                for iteration in batch.parts.values():
-                    ahead.ask(iteration.features)
-                reply = batch.done(one)
-            store.check_unchanged()  # else nothing of the batch is returned
-            return reply
-
-        return grow
+# What travels back.
 
 
 def pack(outcome: Outcome) -> Outcome:

@@ -20,11 +20,7 @@ import numpy as np
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.base.frames import library
-from srs_ooc.runs.batches import BatchExecutor, GrowJob
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, WorkerStore, check_version, forget, work
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
-from srs_ooc.store.store import Store
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, check_version, forget, work
 
 # Batches as tasks of a Dask worker: whether they are still wanted, and how far they are.
 
@@ -313,22 +309,6 @@ class DaskCluster:
         if self._client is None and self._start is not None:
             self._client = self._start()
         return self._client
-
-    def growing(
-        self, spec: RunSpec, store: Store, task: Task, *, records: bool
-    ) -> Callable[..., BatchExecutor]:
-        """Return what makes an executor of a run's trees, ``executor(n_columns, closing=None)``.
-
-        It is for the main loop, whose trees are returned with ``records``, or for a closing stage.
-        """
-        there = WorkerStore.of(store, self.worker_memory_mb)
-
-        def executor(n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
-            told = task.rows, task.target, records and closing is None, closing, task.weights
-            job = GrowJob(there, spec.to_json(), *told)
-            return BatchExecutor(self.line(job), n_columns, job.round_size)
-
-        return executor
 
     def line(self, job: Job) -> DaskLine:
         """Return the way to workers who do parts of a job."""

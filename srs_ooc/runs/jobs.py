@@ -22,9 +22,6 @@ from uuid import uuid4
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
-from srs_ooc.runs.engine import Executor
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
 from srs_ooc.store.arrays import OWN
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -174,11 +171,6 @@ class Cluster(Protocol):
 
     def line(self, job: Job) -> Line:
         """Return the way to workers who do parts of a job."""
-
-    def growing(
-        self, spec: RunSpec, store: Store, task: Task, *, records: bool
-    ) -> Callable[..., Executor]:
-        """Return what makes an executor of a run's trees, ``executor(n_columns, closing=None)``."""
 
 
 # The work of a worker process: what it has prepared for, and the batches done with that.

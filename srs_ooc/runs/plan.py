@@ -214,7 +214,7 @@ class Plan:
         """
         seed, inputs, store = self.spec.run.seed, self.inputs, self.store
         with store.unchanged():
-            task = Task.of(store, inputs, exchanges=True)
+            task = Task.of(store, inputs.rows, exchanges=True)
         rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
         key, units = key_of(seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
         place = deal_folds(key, 2, task.target, *units, option="--halves")
@@ -240,11 +240,11 @@ class Plan:
         spec, store = self.spec, self.store
         exchanges = not spec.judging.admits  # rows, for tests; or they are dealt to folds
         with store.unchanged():
-            task = Task.of(store, self.inputs, spec.learner.class_weight, exchanges=exchanges)
+            task = Task.of(store, self.inputs.rows, spec.learner.class_weight, exchanges=exchanges)
             positions = (
                 np.asarray(store.array("positions")) if spec.sampler.needs_positions else None
             )
-        return replace(task.adjusted(), positions=positions)
+        return replace(task.adjusted(self.inputs.null_model), positions=positions)
 
     @property
     def scoring(self) -> Scoring | None:
@@ -296,8 +296,9 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
-        few = [] if self.table is None else self.task.few(self.spec)
-        return *notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates), *few
+        n_rows, n_candidates = self.shape.n_rows, self.shape.n_candidates
+        few = [] if self.table is None else self.task.few(self.spec, n_candidates)
+        return *notes_of(self.spec, n_rows, n_candidates), *few
 
     @property
     def is_remote(self) -> bool:

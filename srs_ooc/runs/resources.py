@@ -1,22 +1,25 @@
 """The parts of a run that work on its columns, under its memory cap, here or at workers."""
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from srs_ooc.base.arrays import Bools
-from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
+from srs_ooc.base.arrays import Bools, Floats, Ints32
+from srs_ooc.base.budget import PROCESS_NBYTES, give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
+from srs_ooc.base.files import Kept, recently
+from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
-from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import scorer_of
 from srs_ooc.evidence.tally import RankingHistory, Tally
-from srs_ooc.learners.tree_learner import Learner, TreeLearner
+from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
+from srs_ooc.runs.batches import BatchExecutor, pack
 from srs_ooc.runs.engine import (
     TALLY,
     ColumnSource,
@@ -26,18 +29,23 @@ from srs_ooc.runs.engine import (
     check_needs,
     executor_of,
     fit_iteration,
+    pool_of,
+    taken,
 )
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_memory import RunBudget, worker_leases
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
 from srs_ooc.samplers.base import LOSS, SamplerContext
+from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
@@ -54,8 +62,10 @@ class Resources:
 
     Attributes
     ----------
+    plan : Plan
+        Of the run, with what is asked of this stage.
     spec : RunSpec
-        The run's identity.
+        Its identity.
     task : Task
         What it learns from.
     manifest : Manifest
@@ -76,11 +86,14 @@ class Resources:
         The workers.
     n_testers : int
         Threads that test single features.
-    watch : callable
-        Told where the work stands; says whether to go on.
+    ahead : ReadAhead
+        Told which columns will be needed soon.
     response : Response
         What the rows say.
     """
+
+    executor: Executor
+    """The workers, here or elsewhere."""
 
     @classmethod
     @contextmanager
@@ -108,51 +121,55 @@ class Resources:
             If the model cannot be fitted.
         """
         plan.store.check_is(plan.spec.store)
+        here = plan if grows else plan.asked(cluster=None, save_trees=False)
+        if here.request.cluster is not None:
+            here = here.asked(threads=1)
         with plan.store.unchanged(), ExitStack() as stack:
-            resources = cls(plan, stack, beside_nbytes=beside_nbytes, grows=grows)
+            # At once: what threads have freed in heaps of their own cannot be given back later.
+            is_tight = max(resident_nbytes(), process_nbytes()) > plan.request.cap_nbytes // 2
+            give_back(_FREED if is_tight else None)
+            asked, left = here.request, resident_nbytes()
+            budget = RunBudget(asked.cap_nbytes, here.leases(beside_nbytes))
+            budget.check()
+            budget.spend(plan.spec, plan.shape, asked.threads, left, grows=grows)
+            resources = cls(here, plan.task, budget, stack)
+            if resources.is_elsewhere:
+                resources.executor = resources.elsewhere(plan.spec.n_columns)
+            else:
+                fit = partial(fit_iteration, resources.source, resources.learner)
+                resources.executor = ThreadExecutor(fit, resources.blocks, resources.ahead)
+            stack.callback(resources.executor.close)
             plan.store.check_unchanged()  # what is open by now stays what it is
             yield resources
 
-    def __init__(self, plan: Plan, stack: ExitStack, *, beside_nbytes: int, grows: bool) -> None:
-        spec, store, task, shape = plan.spec, plan.store, plan.task, plan.shape
-        cap_nbytes, threads = plan.request.cap_nbytes, plan.request.threads
-        cluster, saves = plan.request.cluster if grows else None, plan.saves and grows
-        self.watch, self._step = plan.watch, Step("", 0, 1)
+    def __init__(self, plan: Plan, task: Task, budget: RunBudget, stack: ExitStack) -> None:
+        spec, store, shape = plan.spec, plan.store, plan.shape
+        self.plan, self._step = plan, Step("", 0, 1)
         self.spec, self.task, self.manifest = spec, task, store.manifest
         self.n_features, self.n_rows = store.n_features, task.n_rows
-        beside_nbytes += store.reading_nbytes
-        self._elsewhere: Callable[..., Executor] | None = None
-        if cluster is not None:
-            self._elsewhere = cluster.growing(spec, store, task, records=saves)
-            threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
-        # From the start: what threads have freed in heaps of their own cannot be given back later.
-        is_tight = max(resident_nbytes(), process_nbytes()) > cap_nbytes // 2
-        give_back(_FREED if is_tight else None)
-        budget = RunBudget.of_run(
-            spec,
-            shape,
-            cap_nbytes,
-            threads,
-            saves=saves,
-            beside_nbytes=beside_nbytes,
-            grows=grows,
-            resident_nbytes=resident_nbytes(),
-        )
-        self.n_testers = budget.n_testers
+        self.candidates = plan.inputs.candidates(self.n_features)
+        self.n_candidates, self.n_testers = shape.n_candidates, budget.n_testers
         self.response = training_response(task)
-        self.learner = learner_of(
-            spec, store, task, self.response, budget.n_threads, stack, records=saves
+        self.learner: Learner = spec.learner.make(
+            task,
+            self.response,
+            spec.run.seed,
+            spec.subspace_size,
+            stack,
+            records=plan.saves,
+            n_threads=budget.n_threads,
+            categorical=categorical_features(store),
+            candidates=LOSS in spec.method.needs,
         )
-        self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=self.learner.tiled)
-        self.inputs, self.candidates = plan.inputs, plan.inputs.candidates(self.n_features)
-        self.n_candidates = shape.n_candidates
-        self.source, ahead = open_source(shape, store, task, budget, stack)
-        if self._elsewhere is None:
-            fit = partial(fit_iteration, self.source, self.learner)
-            self.executor: Executor = ThreadExecutor(fit, self.blocks, ahead)
-        else:
-            self.executor = self._elsewhere(spec.n_columns)
-        stack.callback(self.executor.close)
+        n_rows, tiled = spec.learner.n_grown(shape.n_rows), self.learner.tiled
+        self.blocks = [
+            Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
+            for _ in range(budget.n_workers)
+        ]
+        how = {"mapped": budget.mapped, "valued": shape.n_values > 0}
+        self.source = stack.enter_context(ColumnSource.of(store, task.rows, **how))
+        self.source.columns.n_threads = budget.n_readers
+        self.ahead = stack.enter_context(ReadAhead(self.source.columns))
 
     @property
     def trees(self) -> TreeLearner:
@@ -174,7 +191,7 @@ class Resources:
             If they are to stop.
         """
         self._step = step or self._step
-        if not self.watch(self._step):
+        if not self.plan.watch(self._step):
             raise StoppedError
 
     def engine(
@@ -202,9 +219,9 @@ class Resources:
             judge=spec.judging,
             round_size=spec.run.round_size,
             candidates=self.candidates,
-            weights=self.inputs.weights,
+            weights=self.plan.inputs.weights,
             response=self.response,
-            validation=self.inputs.validation_places(),
+            validation=self.plan.inputs.validation_places(),
             positions=self.task.positions,
         )
         sampler = spec.sampler.make(context)
@@ -227,63 +244,30 @@ class Resources:
         It takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
         """
-        limits = min_samples_leaf, most
-        if self._elsewhere is not None:
-            return closing(self._elsewhere(most, limits))
-        return executor_of(self.source, closing_learner(self.trees, self.spec, limits), self.blocks)
+        if self.is_elsewhere:
+            return closing(self.elsewhere(most, (min_samples_leaf, most)))
+        return executor_of(self.source, self.closing_learner(min_samples_leaf, most), self.blocks)
 
+    def closing_learner(self, min_samples_leaf: int, most: int) -> Learner:
+        """Return what grows trees of a closing stage."""
+        leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
+        limits = replace(self.spec.learner.limits, max_features=most, min_samples_leaf=leaf)
+        trees: Learner = self.trees.with_limits(limits, most)
+        return trees if (scorer := scorer_of(self.spec.judging)) is None else scorer(trees)
 
-def open_source(
-    shape: TrainingShape, store: Store, task: Task, budget: RunBudget, stack: ExitStack
-) -> tuple[ColumnSource, ReadAhead]:
-    """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
-    how = {"mapped": budget.mapped, "valued": shape.n_values > 0}
-    opened = ColumnSource.of(store, task.rows, **how)
-    source = stack.enter_context(opened)
-    source.columns.n_threads = budget.n_readers
-    return source, stack.enter_context(ReadAhead(source.columns))
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether trees are grown by workers elsewhere."""
+        return self.plan.request.cluster is not None
 
-
-def learner_of(
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    response: Response,
-    n_threads: int,
-    stack: ExitStack,
-    *,
-    records: bool,
-) -> Learner:
-    """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
-    return spec.learner.make(
-        task,
-        response,
-        spec.run.seed,
-        spec.subspace_size,
-        stack,
-        records=records,
-        n_threads=n_threads,
-        categorical=categorical_features(store),
-        candidates=LOSS in spec.method.needs,
-    )
-
-
-def closing_learner(learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]) -> Learner:
-    """Return the learner of a closing stage, from that of the main loop."""
-    leaf, most = max(spec.learner.min_samples_leaf, closing[0]), closing[1]
-    trees: Learner = learner.with_limits(
-        replace(spec.learner.limits, max_features=most, min_samples_leaf=leaf), most
-    )
-    return trees if (scorer := scorer_of(spec.judging)) is None else scorer(trees)
-
-
-def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: bool) -> list[Block]:
-    """Return the blocks of so many workers."""
-    n_rows = spec.learner.n_grown(shape.n_rows)
-    return [
-        Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
-        for _ in range(n_workers)
-    ]
+    def elsewhere(self, n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
+        """Return an executor at the workers elsewhere; see :class:`GrowJob` for ``closing``."""
+        cluster, task = self.plan.request.cluster, self.task
+        assert cluster is not None
+        there = WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
+        told = task.rows, task.target, self.plan.saves and closing is None, closing, task.weights
+        job = GrowJob(there, self.spec.to_json(), *told)
+        return BatchExecutor(cluster.line(job), n_columns, job.round_size)
 
 
 def categorical_features(store: Store) -> Bools | None:
@@ -291,3 +275,90 @@ def categorical_features(store: Store) -> Bools | None:
     if not store.manifest.kind_counts.get("categorical"):
         return None
     return np.asarray(store.kinds() == CATEGORICAL, np.bool_)
+
+
+# What travels: the job that a worker prepares for once, its iterations, and what comes back.
+
+_log = logging.getLogger("distributed.worker.srs_ooc")
+
+
+@dataclass(frozen=True)
+class GrowJob(Job):
+    """What a worker needs to grow any iteration of a stage of a run; its identity is the run's.
+
+    Nothing in it grows with the number of features.
+
+    Attributes
+    ----------
+    rows : int32 (n_rows,) or None
+        Rows of the store trained on; None for all.
+    target : int32 or float64 (n_rows,)
+        Of these rows: a permutation run's is permuted.
+    records : bool
+        Trees are returned.
+    closing : pair of int or None
+        Of a closing stage, the rows of a leaf at least and the features of a tree at most; None for
+        the main loop.
+    weights : float64 (n_rows,) or None
+        Of these rows, where they have some.
+    """
+
+    rows: Ints32 | None
+    target: Ints32 | Floats
+    records: bool = False
+    closing: tuple[int, int] | None = None
+    weights: Floats | None = None
+
+    @property
+    def round_size(self) -> int:
+        """Iterations that are proposed from one state."""
+        return int(self.identity["round_size"]) if self.closing is None else TREES
+
+    @property
+    def label(self) -> str:
+        """What its tasks are called."""
+        return "grow" if self.closing is None else "close"
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker: the store, opened once, blocks and a learner."""
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        request = Request(memory_mb=self.store.memory_mb, save_trees=self.records)
+        with store.unchanged():
+            plan = Plan.of_spec(spec, store, Inputs(rows=self.rows), request)
+            leases = worker_leases(spec, plan.shape, store.reading_nbytes, saves=self.records)
+            budget = RunBudget(plan.request.cap_nbytes, leases, PROCESS_NBYTES)
+            budget.check("--worker-memory-mb")
+            budget.spend(spec, plan.shape, n_threads)
+            task = replace(plan.task, target=self.target, weights=self.weights)
+            resources = Resources(plan, task, budget, stack)
+        learner: Learner = resources.learner
+        if self.closing is not None:
+            learner = resources.closing_learner(*self.closing)
+            for block in resources.blocks:
+                block.tiled = True
+        blocks = pool_of(resources.blocks)
+        how = "mapped" if budget.mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
+        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
+
+        def same(split: RowSplit) -> RowSplit:
+            """Return the split with the same rows that came first: the learner knows it again."""
+            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+
+        def grow(batch: Batch, _: PartWatch) -> Batch:
+            with taken(blocks) as block:
+
+                def one(_: int, iteration: Iteration) -> Outcome:
+                    subspace = iteration.subspace
+                    if subspace.split is not None:
+                        subspace = replace(subspace, split=same(subspace.split))
+                        iteration = replace(iteration, subspace=subspace)
+                    return pack(fit_iteration(resources.source, learner, block, iteration))
+
+                for iteration in batch.parts.values():
+                    resources.ahead.ask(iteration.features)
+                reply = batch.done(one)
+            store.check_unchanged()  # else nothing of the batch is returned
+            return reply
+
+        return grow

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, n_cores, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
@@ -319,59 +319,44 @@ class RunBudget(Budget):
     n_testers: int = 1
     mapped: bool = False
 
-    @classmethod
-    def of_run(
-        cls,
+    def spend(
+        self,
         spec: RunSpec,
         shape: TrainingShape,
-        cap_nbytes: int,
         threads: int | None,
-        process_nbytes: int | None = None,
-        *,
-        saves: bool = False,
-        beside_nbytes: int = 0,
-        grows: bool = True,
         resident_nbytes: int = 0,
-    ) -> Self:
-        """Return what :func:`run_leases` says granted, and the rest spent on up to ``threads``.
+        *,
+        grows: bool = True,
+    ) -> None:
+        """Spend what is left on up to so many ``threads``; the last lease is that of a block.
 
         Unless something ``grows``, these test single features. Of the rest goes what the process
         has in use already, ``resident_nbytes``, beyond what it takes for itself.
-
-        Raises
-        ------
-        BudgetError
-            If the cap cannot hold it.
         """
-        leases = run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
-        budget = cls(cap_nbytes, leases, process_nbytes)
-        budget.check()
-        n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
-        left = resident_nbytes - budget.leases[0].n_bytes
-        budget.grant("what earlier stages left", max(0, left))
+        n_most, each = threads or n_cores(), self.leases[-1].n_bytes
+        self.grant("what earlier stages left", max(0, resident_nbytes - self.leases[0].n_bytes))
         if not grows:  # tiles of tall tables take more than the allowance and a block of trees
             more = another_tester_nbytes(shape) - TESTS_NBYTES - each
-            budget.grant("columns tested", max(0, more))
+            self.grant("columns tested", max(0, more))
             # what the first takes is in the allowance for the verdict; groups are compared by one
             each, most = another_tester_nbytes(shape), 0 if shape.has_groups else n_most - 1
-            budget.n_testers += budget.grant_more("another worker", each, most)
-            budget.mapped = shape.codes_nbytes <= budget.free_nbytes
-            return budget
-        budget.n_workers += budget.grant_more("another worker", each, n_most - 1)
-        n_workers = budget.n_workers
+            self.n_testers += self.grant_more("another worker", each, most)
+            self.mapped = shape.codes_nbytes <= self.free_nbytes
+            return
+        self.n_workers += self.grant_more("another worker", each, n_most - 1)
+        n_workers = self.n_workers
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         best = spec.learner.splitter == "best"
         two = block.scratch_nbytes(*sizes, best=best, n_threads=2)
         one = n_workers * (two - block.scratch_nbytes(*sizes, best=best))
         more_threads = min(n_most // n_workers, spec.learner.most_threads) - 1
-        budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
-        budget.mapped = shape.codes_nbytes <= budget.free_nbytes
+        self.n_threads += self.grant_more("another thread for each tree", one, more_threads)
+        self.mapped = shape.codes_nbytes <= self.free_nbytes
         as_codes = 5 if shape.n_linked_rows else 1  # a column as read, and as codes
-        tiles = 2 * (budget.n_threads - 1) * n_workers * block.padded_columns(1)
+        tiles = 2 * (self.n_threads - 1) * n_workers * block.padded_columns(1)
         tiles *= as_codes * shape.column_nbytes
-        if not budget.mapped and tiles <= budget.free_nbytes:
-            budget.n_readers = budget.n_threads
-        return budget
+        if not self.mapped and tiles <= self.free_nbytes:
+            self.n_readers = self.n_threads
 
 
 def adjusting_nbytes(shape: TrainingShape, n_rows: int) -> int:
@@ -394,34 +379,17 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     return columns + tiles + 6 * MB + each_row * n_rows + adjusting_nbytes(shape, n_rows)
 
 
-def worker_budget(
-    spec: RunSpec,
-    shape: TrainingShape,
-    memory_mb: int,
-    n_threads: int,
-    reading_nbytes: int,
-    *,
-    saves: bool,
-) -> RunBudget:
-    """Return the budget of a worker elsewhere: how many blocks it has, and if the store is mapped.
-
-    Raises
-    ------
-    BudgetError
-        If it holds not even one block.
-    """
+def worker_leases(
+    spec: RunSpec, shape: TrainingShape, reading_nbytes: int, *, saves: bool
+) -> list[Lease]:
+    """Return what a worker elsewhere needs besides the process, with one block."""
     each = worker_nbytes(spec, shape, saves=saves) + 8 * MB  # an order and its outcomes
-    leases = [
+    return [
         rows_lease(spec, shape),
         shape.values_lease,
         Lease("requests under way", reading_nbytes),
         Lease(f"a block of {spec.n_columns} columns and its tree", each),
     ]
-    budget = RunBudget(memory_mb * MB, leases, PROCESS_NBYTES)
-    budget.check("--worker-memory-mb")
-    budget.n_workers += budget.grant_more("another worker", each, n_threads - 1)
-    budget.mapped = shape.codes_nbytes <= budget.free_nbytes
-    return budget
 
 
 # What is on its way between a run and workers elsewhere.

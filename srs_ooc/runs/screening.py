@@ -3,7 +3,6 @@
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +29,13 @@ if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
 
-def survivors_of(engine: Engine, resources: Resources, until: int, watch: Watch) -> Uints32 | None:
+def survivors_of(engine: Engine, resources: Resources, until: int) -> Uints32 | None:
     """Run a screen to ``until`` iterations; return what its closing stage begins with.
 
     None if stopped before.
     """
-    engine.advance(until, partial(_goes_on, engine, Step("screening", 0, until), watch))
+    step, watch = Step("screening", 0, until), resources.plan.watch
+    engine.advance(until, lambda: watch(replace(step, done=engine.iteration)))
     if engine.iteration < until:
         return None
     key = key_of(resources.spec.run.seed, Purpose.CLOSING, engine.iteration)
@@ -65,12 +65,9 @@ def closed(
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")
-        closing.advance(sampler.n_trees, partial(_goes_on, closing, step, resources.watch))
+        watch = resources.plan.watch
+        closing.advance(sampler.n_trees, lambda: watch(replace(step, done=closing.iteration)))
     return sampler if sampler.is_over else None
-
-
-def _goes_on(engine: Engine, step: Step, watch: Watch) -> bool:
-    return watch(replace(step, done=engine.iteration))
 
 
 def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
@@ -174,7 +171,7 @@ def _searched(ledger: Run, plan: Plan, until: int, settled: dict[str, Any]) -> E
         if not plan.spec.concludes:
             _screen_only(engine, ledger, until, plan.watch)
             return None
-        survivors = survivors_of(engine, resources, until, plan.watch)
+        survivors = survivors_of(engine, resources, until)
         del engine  # its tallies
         return None if survivors is None else closed(resources, ledger, survivors, until)
 

@@ -16,11 +16,10 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.exchangeability import Alike, Exchangeability, strata_instead
-from srs_ooc.evidence.null_model import Censored, censored_scores
+from srs_ooc.evidence.null_model import Censored, NullModel, censored_scores
 from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, strongest_contrasts
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import too_few_events
 from srs_ooc.store.store import Store
@@ -37,10 +36,8 @@ class Task:
 
     Attributes
     ----------
-    inputs : Inputs
-        Features left out and rows trained on.
-    n_features : int
-        Features of the store.
+    rows : int32 (n_rows,) or None
+        Rows of the store trained on; None for all.
     classes : tuple of str
         Labels by code; none of a regression.
     class_weight : str
@@ -70,8 +67,7 @@ class Task:
         Time and event of each training row, where the target is these.
     """
 
-    inputs: Inputs
-    n_features: int
+    rows: Ints32 | None
     classes: tuple[str, ...]
     class_weight: str
     target: Ints32 | Floats
@@ -91,7 +87,7 @@ class Task:
     def of(
         cls,
         store: Store,
-        inputs: Inputs,
+        rows: Ints32 | None = None,
         class_weight: str = UNWEIGHTED,
         *,
         exchanges: bool = False,
@@ -102,8 +98,8 @@ class Task:
         ----------
         store : Store
             The store.
-        inputs : Inputs
-            Features left out and rows trained on.
+        rows : int32 (n_rows,), optional
+            Rows trained on; default all.
         class_weight : str
             How classes are weighed.
         exchanges : bool
@@ -114,14 +110,12 @@ class Task:
         StoreError
             If the store is damaged.
         """
-        rows, strata = inputs.rows, of_rows(store.strata(), inputs.rows)
-        target = stated_target(store, inputs)
+        strata, target = of_rows(store.strata(), rows), stated_target(store, rows)
         censored = target if isinstance(target, Censored) else None
         if isinstance(target, Censored):
             target = censored_scores(target, strata).astype(np.float64)
         return cls(
-            inputs,
-            store.n_features,
+            rows,
             store.manifest.classes,
             class_weight,
             target,
@@ -133,13 +127,12 @@ class Task:
             row_columns=store.manifest.row_columns,
         )
 
-    def adjusted(self) -> "Task":
-        """Return the task beside the null model of its inputs, where there is one.
+    def adjusted(self, null: NullModel | None) -> "Task":
+        """Return the task beside a null model of its rows, where there is one.
 
         Rows are compared within its strata. Numbers and times have its scores for a target; rows of
         classes weigh more where covariates make their class rare.
         """
-        null = self.inputs.null_model
         if null is None:
             return self
         beside = replace(self, strata=null.strata, covariates=null.covariates())
@@ -147,11 +140,6 @@ class Task:
         if self.is_regression:
             return replace(beside, target=scores, is_scored=True)
         return replace(beside, weights=scores if self.weights is None else scores * self.weights)
-
-    @property
-    def rows(self) -> Ints32 | None:
-        """Rows of the store trained on, int32 (n_rows,); None for all."""
-        return self.inputs.rows
 
     @property
     def n_rows(self) -> int:
@@ -162,14 +150,6 @@ class Task:
     def is_regression(self) -> bool:
         """Whether the target is numbers."""
         return not self.classes
-
-    def permuted(self, order: Ints32) -> "Task":
-        """Return the task in which row i has the target of row ``order[i]``.
-
-        Weights of the store, strata and groups stay with their rows.
-        """
-        censored = self.censored and self.censored.of_rows(order)
-        return replace(self, target=self.target[order], censored=censored)
 
     def exchangeability(self, alike: Alike = "size") -> Exchangeability:
         """Return which rows, or groups of them, may trade places."""
@@ -266,10 +246,10 @@ class Task:
         tested = self.by_group()
         tested.exchangeability().check(tested.target, least, tested.note)
 
-    def few(self, spec: RunSpec) -> list[str]:
+    def few(self, spec: RunSpec, n_tested: int) -> list[str]:
         """Return what is worth saying of rows before a run: too few, or not alike."""
         note = self.by_group().note if spec.concludes else ""  # how groups are compared
-        said = [self.too_few(spec), note and f"{note}."]
+        said = [self.too_few(spec, n_tested), note and f"{note}."]
         if self.censored is not None:
             said.insert(0, too_few_events(int(self.censored.events.sum()), self.n_rows))
         if spec.adjusts_for:
@@ -290,16 +270,14 @@ class Task:
         )
         return said if 2 * n < self.n_rows else None
 
-    def too_few(self, spec: RunSpec) -> str | None:
-        """Return why tests can select no single feature, if so.
+    def too_few(self, spec: RunSpec, n_tested: int) -> str | None:
+        """Return why tests can select no single feature of so many, if so.
 
         No exact test has a p-value below one in the ways in which rows, or groups of them, can have
         their targets.
         """
         if not spec.concludes:
             return None
-        excluded = self.inputs.excluded
-        n_tested = self.n_features - (0 if excluded is None else len(excluded))
         needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
         tested, what = self.by_group(), "rows" if self.groups is None else "groups"
         log_ways = tested.exchangeability().log_arrangements(tested.target)
@@ -316,14 +294,11 @@ class Task:
         )
 
 
-def stated_target(store: Store, inputs: Inputs) -> Ints32 | Floats | Censored:
+def stated_target(store: Store, rows: Ints32 | None) -> Ints32 | Floats | Censored:
     """Return what a store says of the rows trained on: classes, numbers, or censored times."""
-    target, events = store.target(), store.events()
-    target = target if inputs.rows is None else target[inputs.rows]
-    if events is None:
-        return target
-    seen = events if inputs.rows is None else events[inputs.rows]
-    return Censored(target.astype(np.float64), seen)
+    target, seen = store.target(), of_rows(store.events(), rows)
+    target = target if rows is None else target[rows]
+    return target if seen is None else Censored(target.astype(np.float64), seen)
 
 
 def of_rows(values: NDArray[_Item] | None, rows: Ints32 | None) -> NDArray[_Item] | None:

@@ -121,7 +121,7 @@ def adjusted_inputs(store: Store, inputs: Inputs, names: str) -> Inputs:
     """
     strata = of_rows(store.strata(), inputs.rows)
     covariates = _covariates_of(store, inputs, names)
-    null = NullModel.of(stated_target(store, inputs), covariates, strata)
+    null = NullModel.of(stated_target(store, inputs.rows), covariates, strata)
     return replace(inputs, null_model=null)
 
 

@@ -46,9 +46,10 @@ TREES = list(product(("random", "best"), (False, True), (1, 4)))
 
 
 def budget_of(draft):
-    request = draft.request
-    limits = request.cap_mb * MB, request.threads, PROCESS_NBYTES
-    return RunBudget.of_run(draft.spec, draft.shape, *limits)
+    budget = RunBudget(draft.request.cap_nbytes, draft.leases(), PROCESS_NBYTES)
+    budget.check()
+    budget.spend(draft.spec, draft.shape, draft.request.threads)
+    return budget
 
 
 def is_accepted(draft):

@@ -23,13 +23,14 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import batches, dask_cluster, halves
-from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
+from srs_ooc.runs.batches import BatchExecutor, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.halves import HalfJob
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.whole_runs import fits_workers
 from srs_ooc.store.store import Store

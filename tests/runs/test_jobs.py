@@ -11,10 +11,10 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
-from srs_ooc.runs.batches import GrowJob
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import GrowJob
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import TrainingRows
 

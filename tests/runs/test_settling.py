@@ -25,7 +25,7 @@ from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import RunBudget, TrainingShape
+from srs_ooc.runs.run_memory import RunBudget, TrainingShape, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import declared, settle
 from srs_ooc.store.store import Store
@@ -573,7 +573,8 @@ def test_the_default_subspace_has_room_for_two_workers():
     shape = replace(SHAPE, n_rows=500, n_candidates=10**7, n_features=10**7, n_stored_rows=500)
     spec = settle({}, shape, "0" * 64, 512 * MB)
     for n_cores in (1, 2, 8):
-        budget = RunBudget.of_run(spec, shape, 512 * MB, n_cores, PROCESS_NBYTES)
+        budget = RunBudget(512 * MB, run_leases(spec, shape), PROCESS_NBYTES)
+        budget.spend(spec, shape, n_cores)
         assert budget.n_workers == min(2, n_cores)
     assert spec.subspace_size < 10**7 // 20
     roomy = settle({}, shape, "0" * 64, 4000 * MB)

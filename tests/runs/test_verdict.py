@@ -446,7 +446,8 @@ def test_threads_that_test_features_stay_within_the_cap(tmp_path):
         (least + 2 * another_tester_nbytes(shape), 3),
         (least + 9 * another_tester_nbytes(shape), 4),
     ):
-        budget = RunBudget.of_run(draft.spec, shape, cap, 4, PROCESS_NBYTES, grows=False)
+        budget = RunBudget(cap, run_leases(draft.spec, shape), PROCESS_NBYTES)
+        budget.spend(draft.spec, shape, 4, grows=False)
         assert (budget.n_testers, budget.n_workers) == (expected, 1)
         assert budget.free_nbytes >= 0
 
