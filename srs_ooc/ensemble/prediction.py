@@ -67,6 +67,7 @@ PANEL_NBYTES = 32 * MB
 """Memory of a panel of rows that stays in memory: more would not make it faster."""
 OUTPUT_NBYTES = 64
 """Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
+_NO_CAP = 1 << 62
 MOST_PANEL_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
 
@@ -129,23 +130,21 @@ def kept_panel_rows(
     """
     n_outputs = max(1, len(splits.facts["classes"]))
     predicted = TEXT_NBYTES + OUTPUT_NBYTES * (n_outputs + 1)
-    panel, rest = PANEL_NBYTES, None
-    if cap_nbytes is not None:
-        n_rows = panels.most_rows or 0
-        leases = [
-            Lease("trees and thresholds", trees.nbytes + ensemble_nbytes(splits)),
-            Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
-            Lease("a row", panels.row_nbytes + 24 * n_outputs + predicted),
-            Lease(f"predictions of {n_rows} rows", predicted * n_rows),
-        ]
-        budget = Budget(cap_nbytes, leases)
-        budget.check()
-        panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
-        rest = budget.free_nbytes - panel if panels.most_rows is None else None
+    n_rows, cap_nbytes = panels.most_rows or 0, _NO_CAP if cap_nbytes is None else cap_nbytes
+    leases = [
+        Lease("trees and thresholds", trees.nbytes + ensemble_nbytes(splits)),
+        Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
+        Lease("a row", panels.row_nbytes + 24 * n_outputs + predicted),
+        Lease(f"predictions of {n_rows} rows", predicted * n_rows),
+    ]
+    budget = Budget(cap_nbytes, leases)
+    budget.check()
+    panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
+    rest = budget.free_nbytes - panel
 
     def check(n_rows: int) -> None:
-        over = 0 if rest is None else n_rows * predicted - rest
-        if cap_nbytes is not None and over > 0:
+        over = n_rows * predicted - rest
+        if panels.most_rows is None and over > 0:
             raise BudgetError(
                 f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} "
                 f"rows and more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write "
