@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Reals
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
+from srs_ooc.evidence.null_model import Censored
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.native.numerics import exp, log
 
@@ -345,33 +346,14 @@ def interaction(
     return Interval(found, min(low, found), max(high, found))
 
 
-class Times(NamedTuple):
-    """Times to an event.
-
-    Attributes
-    ----------
-    places : int (n_rows,)
-        Order of the times, events before what is censored at the same time.
-    events : bool (n_rows,)
-        Whose event was seen.
-    """
-
-    places: Integers
-    events: Bools
-
-    @classmethod
-    def of(cls, times: Reals, events: Bools) -> "Times":
-        """Return them of times, (n_rows,)."""
-        return cls(2 * np.unique(times, return_inverse=True)[1] + ~events, events)
-
-
 def concordance(
-    values: Integers, times: Times, strata: Integers | None = None, z: float = Z
+    values: Integers, times: Censored, strata: Integers | None = None, z: float = Z
 ) -> Interval:
     """Return how often the row that has the event first has the higher value, of two of a stratum.
 
     Harrell's C (Harrell et al. 1982, JAMA 247): of pairs in which the earlier time is that of an
-    event; ties of values count a half, events at one time are no pair. With pairs N_i, of which C_i
+    event, which comes before what is censored at the same time; ties of values count a half, events
+    at one time are no pair. With pairs N_i, of which C_i
     agree, of row i, the variance is ``sum_i (C_i - C N_i)^2 / (sum_i N_i / 2)^2``, that of a ratio
     of U-statistics (Hoeffding 1948; the infinitesimal jackknife). The interval is that of the
     logit, with one event more that agrees with chance C, as of :func:`auc`.
@@ -380,19 +362,19 @@ def concordance(
     ----------
     values : int (n_rows,)
         From 0; higher is sooner where C is above a half.
-    times : Times
+    times : Censored
         Of the rows.
     strata : int (n_rows,), optional
         From 0.
     """
     groups = np.zeros(len(values), np.int64) if strata is None else strata.astype(np.int64)
     ahead, seen = np.zeros(len(values), np.int64), times.events
-    every = np.ones_like(seen)
-    before, after = _over(groups, times, seen, every)
+    every, places = np.ones_like(seen), 2 * np.unique(times.times, return_inverse=True)[1] + ~seen
+    before, after = _over(groups, places, seen, every)
     pairs = before[0] + seen * after[1]
     for bit in reversed(range(int(values.max(initial=0)).bit_length())):
         high = (values >> bit & 1).astype(np.bool_)  # of rows of a group, it says which is higher
-        before, after = _over(groups, times, seen, every, seen & high, high)
+        before, after = _over(groups, places, seen, every, seen & high, high)
         ahead += before[2] - high * before[0] + seen * (high * after[1] - after[3])
         groups = 2 * groups + high
     if not (total := float(pairs.sum())):
@@ -405,11 +387,11 @@ def concordance(
     return _by_logit(found, centre, variance, z)
 
 
-def _over(groups: Integers, times: Times, *which: Bools) -> tuple[list[Ints], list[Ints]]:
+def _over(groups: Integers, places: Integers, *which: Bools) -> tuple[list[Ints], list[Ints]]:
     """Return, for each row, how many of some rows of its group are before it, and after it."""
-    order = np.lexsort((times.places, groups))
+    order = np.lexsort((places, groups))
     is_first = np.diff(groups[order], prepend=-1) != 0
-    is_later = is_first | (np.diff(times.places[order], prepend=-1) != 0)
+    is_later = is_first | (np.diff(places[order], prepend=-1) != 0)
     spans = []
     for is_start in (is_first, is_later):
         starts, of = np.flatnonzero(is_start), np.cumsum(is_start) - 1
@@ -434,19 +416,19 @@ class EffectTarget(NamedTuple):
         0 of numbers.
     strata : int (n_rows,) or None
         From 0, where rows have them.
-    times : Times or None
+    times : Censored or None
         Of a censored target; ``codes`` are then of its scores.
     """
 
     codes: Integers
     n_classes: int
     strata: Integers | None
-    times: Times | None = None
+    times: Censored | None = None
 
     def of_rows(self, rows: Bools) -> "EffectTarget":
         """Return the target of some rows, bool (n_rows,)."""
         strata = None if self.strata is None else self.strata[rows]
-        times = self.times and Times(self.times.places[rows], self.times.events[rows])
+        times = self.times and self.times.of_rows(rows)
         return self._replace(codes=self.codes[rows], strata=strata, times=times)
 
     def sides(self) -> Iterator[tuple[int, Bools]]:
