@@ -38,62 +38,55 @@ def wide_enough(n_shown: int, n_looked_at: int) -> float:
     return -NormalDist().inv_cdf(share / 2)
 
 
+_SHARES, _CONCORDANCE, _TIMES = "difference of shares", "concordance", "shorter/longer"
+
+
 class Measure(IntEnum):
-    """What an effect is of; a verdict keeps the number."""
+    """What an effect is of; a verdict keeps the number.
 
-    NONE = 0
-    AUC = 1
-    SPEARMAN = 2
-    SPREAD_RATIO = 3
-    SPREAD_SPEARMAN = 4
-    ABSENCE_SHARES = 5
-    ABSENCE_AUC = 6
-    LEVEL_SHARES = 7
-    LEVEL_AUC = 8
-    CONCORDANCE = 9
-    SPREAD_CONCORDANCE = 10
-    ABSENCE_CONCORDANCE = 11
-    LEVEL_CONCORDANCE = 12
+    Attributes
+    ----------
+    title : str
+        What it is called: AUC, Spearman, ratio of spreads, difference of shares, concordance.
+    neutral : float
+        The effect of a feature that makes no difference.
+    """
 
-    @property
-    def title(self) -> str:
-        """What it is called: AUC, Spearman, ratio of spreads, difference of shares, concordance."""
-        return _WORDS[self][0]
+    title: str
+    neutral: float
+    _said: tuple[str, ...]
+
+    def __new__(cls, number: int, title: str = "", neutral: float = 0.0, *said: str) -> "Measure":
+        """Return a measure by its number; ``said``: which way in words, and the two ways."""
+        one = int.__new__(cls, number)
+        one._value_, one.title, one.neutral, one._said = number, title, neutral, said
+        return one
+
+    NONE = 0, "", 0.0, "", ""
+    AUC = 1, "AUC", 0.5, "{} in {k}", "higher/lower"
+    SPEARMAN = 2, "Spearman", 0.0, "{} with the target", "rises/falls"
+    SPREAD_RATIO = 3, "ratio of spreads", 1.0, "{} spread in {k}", "more/less"
+    SPREAD_SPEARMAN = 4, "Spearman", 0.0, "spread {} with the target", "rises/falls"
+    ABSENCE_SHARES = 5, _SHARES, 0.0, "{} often missing in {k}", "more/less"
+    ABSENCE_AUC = 6, "AUC", 0.5, "target {} where missing", "higher/lower"
+    LEVEL_SHARES = 7, _SHARES, 0.0, "level {level} is {} frequent in {k}", "more/less"
+    LEVEL_AUC = 8, "AUC", 0.5, "target {} at level {level}", "higher/lower"
+    CONCORDANCE = 9, _CONCORDANCE, 0.5, "{} when higher", _TIMES
+    SPREAD_CONCORDANCE = 10, _CONCORDANCE, 0.5, "{} when far from the middle", _TIMES
+    ABSENCE_CONCORDANCE = 11, _CONCORDANCE, 0.5, "{} where missing", _TIMES
+    LEVEL_CONCORDANCE = 12, _CONCORDANCE, 0.5, "{} at level {level}", _TIMES
 
     @property
     def is_of_level(self) -> bool:
         """Whether it is of a level of a categorical feature."""
         return self in (Measure.LEVEL_SHARES, Measure.LEVEL_AUC, Measure.LEVEL_CONCORDANCE)
 
-    @property
-    def neutral(self) -> float:
-        """The effect of a feature that makes no difference."""
-        return _WORDS[self][1]
-
     def direction(self, effect: float, of_class: str, level: str) -> str | None:
         """Say which way an effect goes; None where it goes neither way."""
-        _, neutral, words, ways = _WORDS[self]
-        if effect == neutral:
+        if effect == self.neutral:
             return None
-        return words.format(ways.split("/")[effect < neutral], k=of_class, level=level)
-
-
-_SHARES, _CONCORDANCE, _TIMES = "difference of shares", "concordance", "shorter/longer"
-_WORDS = {
-    Measure.NONE: ("", 0.0, "", ""),
-    Measure.AUC: ("AUC", 0.5, "{} in {k}", "higher/lower"),
-    Measure.SPEARMAN: ("Spearman", 0.0, "{} with the target", "rises/falls"),
-    Measure.SPREAD_RATIO: ("ratio of spreads", 1.0, "{} spread in {k}", "more/less"),
-    Measure.SPREAD_SPEARMAN: ("Spearman", 0.0, "spread {} with the target", "rises/falls"),
-    Measure.ABSENCE_SHARES: (_SHARES, 0.0, "{} often missing in {k}", "more/less"),
-    Measure.ABSENCE_AUC: ("AUC", 0.5, "target {} where missing", "higher/lower"),
-    Measure.LEVEL_SHARES: (_SHARES, 0.0, "level {level} is {} frequent in {k}", "more/less"),
-    Measure.LEVEL_AUC: ("AUC", 0.5, "target {} at level {level}", "higher/lower"),
-    Measure.CONCORDANCE: (_CONCORDANCE, 0.5, "{} when higher", _TIMES),
-    Measure.SPREAD_CONCORDANCE: (_CONCORDANCE, 0.5, "{} when far from the middle", _TIMES),
-    Measure.ABSENCE_CONCORDANCE: (_CONCORDANCE, 0.5, "{} where missing", _TIMES),
-    Measure.LEVEL_CONCORDANCE: (_CONCORDANCE, 0.5, "{} at level {level}", _TIMES),
-}
+        words, ways = self._said
+        return words.format(ways.split("/")[effect < self.neutral], k=of_class, level=level)
 
 
 class Interval(NamedTuple):
