@@ -24,7 +24,7 @@ from srs_ooc.base.records import Iteration, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.correlation import HEAD
-from srs_ooc.evidence.effects import Times, Z, concordance, wilson
+from srs_ooc.evidence.effects import Z, concordance, wilson
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
@@ -138,7 +138,7 @@ def held_out_score(
             predicted[:, m] += _predicted(parts, of_left, rows, features, key)[:, 0]
     if isinstance(target, Censored):
         risks = np.unique(predicted[:, 0], return_inverse=True)[1]
-        return float(np.nan_to_num(concordance(risks, Times.of(*target)).effect, nan=0.5))
+        return float(np.nan_to_num(concordance(risks, target).effect, nan=0.5))
     if parts.task.is_regression:
         return share_explained(target.astype(np.float64), predicted[:, 0])
     if predicted.shape[1] == 1:

@@ -37,7 +37,7 @@ from srs_ooc.samplers.base import PREDICTIONS
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees import saved
-from srs_ooc.trees.block import Block, block_nbytes, effects_nbytes
+from srs_ooc.trees.block import block_nbytes, effects_nbytes
 from srs_ooc.trees.response import TrainingRows, times_drawn
 
 # What sensitivity takes: before it is known what trees use, and after.
@@ -441,7 +441,7 @@ class _Measuring:
             done, total = 0, len(starts) * self._n_repeats * self._n_trees
             for first in starts:
                 rows = slice(first, min(first + n_rows, len(self._rows)))
-                plain, altered = self._codes(columns, rows)
+                plain, *altered = self._codes(columns, rows)
                 for repeat, other in enumerate(altered):
                     found = saved.Effects.none(plain.shape[1], n_features, n_classes)
                     for part, slot, numbers in self._parts(plain.shape[1]):
@@ -466,24 +466,19 @@ class _Measuring:
         self._loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
         self._voted.append(truth[voted])
 
-    def _codes(self, columns: ColumnStore, rows: slice) -> tuple[Codes, list[Codes]]:
-        """Return the codes (n_features, n_rows) of some rows, and altered once a repeat."""
+    def _codes(self, columns: ColumnStore, rows: slice) -> list[Codes]:
+        """Return the codes (n_features, n_rows) of some rows, then altered once a repeat."""
         n = len(self._rows)
         wanted = [np.arange(n)[rows]]
         if (self._mirrored == 0).any():
             wanted += [permutation(self._spec.run.seed, k, n)[rows] for k in range(self._n_repeats)]
-        n_each, code_nbytes = len(wanted[0]), columns.manifest.code_nbytes
-        found = [np.empty((len(self._features), n_each), f"u{code_nbytes}") for _ in wanted]
-        places = np.concatenate(wanted)
-        block = Block(PIECE, len(places), code_nbytes, tiled=False)
-        memory = block.codes.view(f"u{code_nbytes}")
+        shape, asked = (len(self._features), len(wanted[0])), self._rows[np.concatenate(wanted)]
+        found: list[Codes] = [np.empty(shape, columns.manifest.code_dtype) for _ in wanted]
         for low in range(0, len(self._features), PIECE):
-            features = self._features[low : low + PIECE].astype(np.uint32)
-            high = low + len(features)
-            columns.gather(features, block, self._rows[places])
-            read = memory[: (high - low) * len(places)].reshape(high - low, len(places))
-            for k, out in enumerate(found):
-                out[low:high] = read[:, k * n_each : (k + 1) * n_each]
+            piece = slice(low, min(low + PIECE, len(self._features)))
+            read = np.split(columns.codes(self._features[piece], asked), len(wanted), axis=1)
+            for out in reversed(found):  # so that nothing of it is held when more is read
+                out[piece] = read.pop()
         if len(found) == 1:
             found.append(np.empty_like(found[0]))
         at = np.flatnonzero(self._mirrored)
@@ -491,7 +486,7 @@ class _Measuring:
             for low in range(0, len(at), PIECE):
                 some = at[low : low + PIECE]
                 altered[some] = mirror(found[0][some], self._mirrored[some])
-        return found[0], found[1:]
+        return found
 
     def _parts(self, n_rows: int) -> Iterator[tuple[saved.Trees, Ints, range]]:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""

@@ -1,7 +1,8 @@
 """Panels: some rows at a time of the columns that trees use, of a CSV file, a store, or a table.
 
 Each kind says ``fixed_nbytes`` and ``row_nbytes``, the bytes it needs whatever the size of its
-panels and for each row of one, and ``most_rows``, where it is known how many there are.
+panels and for each row of one, and ``most_rows``, where it is known how many there are; a file or a
+store also ``reading_nbytes``, those of requests under way.
 """
 
 from array import array
@@ -95,6 +96,7 @@ class CsvPanels:
 
     most_rows: int | None = None
     as_codes = False
+    reading_nbytes = 0
 
     def __init__(self, path: Path, splits: SplitTable, row_ids: str | None = None) -> None:
         self._path, self._splits = path, splits
@@ -232,7 +234,7 @@ class StorePanels:
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
         self._store, self._splits, self.as_codes = store, splits, as_codes
-        self.origin = lambda: store.manifest.source
+        self.origin, self.reading_nbytes = (lambda: store.manifest.source), store.reading_nbytes
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         id_nbytes = max(TEXT_NBYTES, store.manifest.lengths["row_ids_bytes"] // store.n_rows)

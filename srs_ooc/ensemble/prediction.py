@@ -67,6 +67,7 @@ PANEL_NBYTES = 32 * MB
 """Memory of a panel of rows that stays in memory: more would not make it faster."""
 OUTPUT_NBYTES = 64
 """Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
+_NO_CAP = 1 << 62
 MOST_PANEL_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
 
@@ -99,11 +100,11 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
     Budget(cap_nbytes, [lease], later_nbytes=applying).check()
 
 
-def panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0) -> int:
+def panel_rows(panels: CsvPanels | StorePanels, splits: SplitTable, cap_nbytes: int) -> int:
     """Return how many rows at a time the cap holds, where predictions are written as they come."""
     a_row = panels.row_nbytes + 24 * len(splits.facts["classes"])
     leases = [
-        Lease("requests under way", reading_nbytes),
+        Lease("requests under way", panels.reading_nbytes),
         Lease("trees and thresholds", ensemble_nbytes(splits)),
         Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
         Lease("a row", a_row),
@@ -129,23 +130,21 @@ def kept_panel_rows(
     """
     n_outputs = max(1, len(splits.facts["classes"]))
     predicted = TEXT_NBYTES + OUTPUT_NBYTES * (n_outputs + 1)
-    panel, rest = PANEL_NBYTES, None
-    if cap_nbytes is not None:
-        n_rows = panels.most_rows or 0
-        leases = [
-            Lease("trees and thresholds", trees.nbytes + ensemble_nbytes(splits)),
-            Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
-            Lease("a row", panels.row_nbytes + 24 * n_outputs + predicted),
-            Lease(f"predictions of {n_rows} rows", predicted * n_rows),
-        ]
-        budget = Budget(cap_nbytes, leases)
-        budget.check()
-        panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
-        rest = budget.free_nbytes - panel if panels.most_rows is None else None
+    n_rows, cap_nbytes = panels.most_rows or 0, _NO_CAP if cap_nbytes is None else cap_nbytes
+    leases = [
+        Lease("trees and thresholds", trees.nbytes + ensemble_nbytes(splits)),
+        Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
+        Lease("a row", panels.row_nbytes + 24 * n_outputs + predicted),
+        Lease(f"predictions of {n_rows} rows", predicted * n_rows),
+    ]
+    budget = Budget(cap_nbytes, leases)
+    budget.check()
+    panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
+    rest = budget.free_nbytes - panel
 
     def check(n_rows: int) -> None:
-        over = 0 if rest is None else n_rows * predicted - rest
-        if cap_nbytes is not None and over > 0:
+        over = n_rows * predicted - rest
+        if panels.most_rows is None and over > 0:
             raise BudgetError(
                 f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} "
                 f"rows and more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write "
@@ -320,44 +319,47 @@ def predict(
         with as_predicted(data, memory_nbytes, row_ids) as table:
             if table is not data:
                 return predict(run, table, out, memory_nbytes=memory_nbytes, store=store)
-        opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
+        opened = open_store(data) if isinstance(data, Url) or data.is_dir() else data
         splits = kept = load_splits(run, trees)
         if splits is None:
             training = ledger.find_store(store)
-            splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
-        is_training = opened is not None and opened.fingerprint == ledger.spec.store
-        trained_on = ledger.inputs.rows
+            splits = looked_up(ledger, trees, training, opened, memory_nbytes)
+        trained_on, made_on = ledger.inputs.rows, ledger.spec.store
     _check_data(opened, splits, row_ids)
-    reading_nbytes = 0 if opened is None else opened.reading_nbytes
-    if opened is None:
-        assert isinstance(data, Path)
-        panels: CsvPanels | StorePanels = CsvPanels(data, splits, row_ids)
-    else:
-        panels = StorePanels(opened, splits, as_codes=is_training)
-    n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
+    panels = _panels_of(opened, splits, made_on, row_ids)
+    n_rows = panel_rows(panels, splits, memory_nbytes)
     id_name = row_ids or splits.facts["row_id_name"] or "row_id"
     with explained(out):
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
     digest = splits.facts["table"]
-    if not is_training and (digest is None or digest_of(panels.origin()) != digest):
+    if not panels.as_codes and (digest is None or digest_of(panels.origin()) != digest):
         return report
     n_trained = splits.facts["n_rows"] if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)
 
 
-def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) -> None:
-    if store is not None:
+def _panels_of(
+    data: Store | Path, splits: SplitTable, made_on: str, row_ids: str | None = None
+) -> CsvPanels | StorePanels:
+    """Return the rows of a store, or of a CSV file; ``made_on``: fingerprint of the run's store."""
+    if isinstance(data, Store):
+        return StorePanels(data, splits, as_codes=data.fingerprint == made_on)
+    return CsvPanels(data, splits, row_ids)
+
+
+def _check_data(data: Store | Path, splits: SplitTable, row_ids: str | None) -> None:
+    if isinstance(data, Store):
         if row_ids is not None:
             raise UsageError(
-                f"--row-ids: expected with a CSV file, found the store {store.place}, which has "
+                f"--row-ids: expected with a CSV file, found the store {data.place}, which has "
                 "row ids of its own. Leave it out."
             )
-        same_target = store.manifest.target_name == splits.facts["target_name"]
-        if same_target and splits.facts["classes"] and store.manifest.task == "regression":
+        same_target = data.manifest.target_name == splits.facts["target_name"]
+        if same_target and splits.facts["classes"] and data.manifest.task == "regression":
             raise UsageError(
-                f"{store.place}: expected a target of classes, as in training, found one of "
+                f"{data.place}: expected a target of classes, as in training, found one of "
                 "numbers. Ingest the table with --task classification."
             )
     elif row_ids in splits.names:
@@ -536,10 +538,8 @@ class Model:
         """
         from srs_ooc.ingestion.formats.in_memory import frame_library
 
-        if isinstance(data, Path):
-            panels: Panels = CsvPanels(data, self.splits)
-        elif isinstance(data, Store):
-            panels = StorePanels(data, self.splits, as_codes=data.fingerprint == self.store)
+        if isinstance(data, Path | Store):
+            panels: Panels = _panels_of(data, self.splits, self.store)
         else:
             is_frame, shape = frame_library(data), getattr(data, "shape", None)
             if not (is_frame and by_name) and (shape is None or shape[1:] != (self.n_features,)):

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Reals
+from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
+from srs_ooc.evidence.null_model import Censored
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.native.numerics import exp, log
 
@@ -37,62 +38,55 @@ def wide_enough(n_shown: int, n_looked_at: int) -> float:
     return -NormalDist().inv_cdf(share / 2)
 
 
+_SHARES, _CONCORDANCE, _TIMES = "difference of shares", "concordance", "shorter/longer"
+
+
 class Measure(IntEnum):
-    """What an effect is of; a verdict keeps the number."""
+    """What an effect is of; a verdict keeps the number.
 
-    NONE = 0
-    AUC = 1
-    SPEARMAN = 2
-    SPREAD_RATIO = 3
-    SPREAD_SPEARMAN = 4
-    ABSENCE_SHARES = 5
-    ABSENCE_AUC = 6
-    LEVEL_SHARES = 7
-    LEVEL_AUC = 8
-    CONCORDANCE = 9
-    SPREAD_CONCORDANCE = 10
-    ABSENCE_CONCORDANCE = 11
-    LEVEL_CONCORDANCE = 12
+    Attributes
+    ----------
+    title : str
+        What it is called: AUC, Spearman, ratio of spreads, difference of shares, concordance.
+    neutral : float
+        The effect of a feature that makes no difference.
+    """
 
-    @property
-    def title(self) -> str:
-        """What it is called: AUC, Spearman, ratio of spreads, difference of shares, concordance."""
-        return _WORDS[self][0]
+    title: str
+    neutral: float
+    _said: tuple[str, ...]
+
+    def __new__(cls, number: int, title: str = "", neutral: float = 0.0, *said: str) -> "Measure":
+        """Return a measure by its number; ``said``: which way in words, and the two ways."""
+        one = int.__new__(cls, number)
+        one._value_, one.title, one.neutral, one._said = number, title, neutral, said
+        return one
+
+    NONE = 0, "", 0.0, "", ""
+    AUC = 1, "AUC", 0.5, "{} in {k}", "higher/lower"
+    SPEARMAN = 2, "Spearman", 0.0, "{} with the target", "rises/falls"
+    SPREAD_RATIO = 3, "ratio of spreads", 1.0, "{} spread in {k}", "more/less"
+    SPREAD_SPEARMAN = 4, "Spearman", 0.0, "spread {} with the target", "rises/falls"
+    ABSENCE_SHARES = 5, _SHARES, 0.0, "{} often missing in {k}", "more/less"
+    ABSENCE_AUC = 6, "AUC", 0.5, "target {} where missing", "higher/lower"
+    LEVEL_SHARES = 7, _SHARES, 0.0, "level {level} is {} frequent in {k}", "more/less"
+    LEVEL_AUC = 8, "AUC", 0.5, "target {} at level {level}", "higher/lower"
+    CONCORDANCE = 9, _CONCORDANCE, 0.5, "{} when higher", _TIMES
+    SPREAD_CONCORDANCE = 10, _CONCORDANCE, 0.5, "{} when far from the middle", _TIMES
+    ABSENCE_CONCORDANCE = 11, _CONCORDANCE, 0.5, "{} where missing", _TIMES
+    LEVEL_CONCORDANCE = 12, _CONCORDANCE, 0.5, "{} at level {level}", _TIMES
 
     @property
     def is_of_level(self) -> bool:
         """Whether it is of a level of a categorical feature."""
         return self in (Measure.LEVEL_SHARES, Measure.LEVEL_AUC, Measure.LEVEL_CONCORDANCE)
 
-    @property
-    def neutral(self) -> float:
-        """The effect of a feature that makes no difference."""
-        return _WORDS[self][1]
-
     def direction(self, effect: float, of_class: str, level: str) -> str | None:
         """Say which way an effect goes; None where it goes neither way."""
-        _, neutral, words, ways = _WORDS[self]
-        if effect == neutral:
+        if effect == self.neutral:
             return None
-        return words.format(ways.split("/")[effect < neutral], k=of_class, level=level)
-
-
-_SHARES, _CONCORDANCE, _TIMES = "difference of shares", "concordance", "shorter/longer"
-_WORDS = {
-    Measure.NONE: ("", 0.0, "", ""),
-    Measure.AUC: ("AUC", 0.5, "{} in {k}", "higher/lower"),
-    Measure.SPEARMAN: ("Spearman", 0.0, "{} with the target", "rises/falls"),
-    Measure.SPREAD_RATIO: ("ratio of spreads", 1.0, "{} spread in {k}", "more/less"),
-    Measure.SPREAD_SPEARMAN: ("Spearman", 0.0, "spread {} with the target", "rises/falls"),
-    Measure.ABSENCE_SHARES: (_SHARES, 0.0, "{} often missing in {k}", "more/less"),
-    Measure.ABSENCE_AUC: ("AUC", 0.5, "target {} where missing", "higher/lower"),
-    Measure.LEVEL_SHARES: (_SHARES, 0.0, "level {level} is {} frequent in {k}", "more/less"),
-    Measure.LEVEL_AUC: ("AUC", 0.5, "target {} at level {level}", "higher/lower"),
-    Measure.CONCORDANCE: (_CONCORDANCE, 0.5, "{} when higher", _TIMES),
-    Measure.SPREAD_CONCORDANCE: (_CONCORDANCE, 0.5, "{} when far from the middle", _TIMES),
-    Measure.ABSENCE_CONCORDANCE: (_CONCORDANCE, 0.5, "{} where missing", _TIMES),
-    Measure.LEVEL_CONCORDANCE: (_CONCORDANCE, 0.5, "{} at level {level}", _TIMES),
-}
+        words, ways = self._said
+        return words.format(ways.split("/")[effect < self.neutral], k=of_class, level=level)
 
 
 class Interval(NamedTuple):
@@ -345,33 +339,14 @@ def interaction(
     return Interval(found, min(low, found), max(high, found))
 
 
-class Times(NamedTuple):
-    """Times to an event.
-
-    Attributes
-    ----------
-    places : int (n_rows,)
-        Order of the times, events before what is censored at the same time.
-    events : bool (n_rows,)
-        Whose event was seen.
-    """
-
-    places: Integers
-    events: Bools
-
-    @classmethod
-    def of(cls, times: Reals, events: Bools) -> "Times":
-        """Return them of times, (n_rows,)."""
-        return cls(2 * np.unique(times, return_inverse=True)[1] + ~events, events)
-
-
 def concordance(
-    values: Integers, times: Times, strata: Integers | None = None, z: float = Z
+    values: Integers, times: Censored, strata: Integers | None = None, z: float = Z
 ) -> Interval:
     """Return how often the row that has the event first has the higher value, of two of a stratum.
 
     Harrell's C (Harrell et al. 1982, JAMA 247): of pairs in which the earlier time is that of an
-    event; ties of values count a half, events at one time are no pair. With pairs N_i, of which C_i
+    event, which comes before what is censored at the same time; ties of values count a half, events
+    at one time are no pair. With pairs N_i, of which C_i
     agree, of row i, the variance is ``sum_i (C_i - C N_i)^2 / (sum_i N_i / 2)^2``, that of a ratio
     of U-statistics (Hoeffding 1948; the infinitesimal jackknife). The interval is that of the
     logit, with one event more that agrees with chance C, as of :func:`auc`.
@@ -380,19 +355,19 @@ def concordance(
     ----------
     values : int (n_rows,)
         From 0; higher is sooner where C is above a half.
-    times : Times
+    times : Censored
         Of the rows.
     strata : int (n_rows,), optional
         From 0.
     """
     groups = np.zeros(len(values), np.int64) if strata is None else strata.astype(np.int64)
     ahead, seen = np.zeros(len(values), np.int64), times.events
-    every = np.ones_like(seen)
-    before, after = _over(groups, times, seen, every)
+    every, places = np.ones_like(seen), 2 * np.unique(times.times, return_inverse=True)[1] + ~seen
+    before, after = _over(groups, places, seen, every)
     pairs = before[0] + seen * after[1]
     for bit in reversed(range(int(values.max(initial=0)).bit_length())):
         high = (values >> bit & 1).astype(np.bool_)  # of rows of a group, it says which is higher
-        before, after = _over(groups, times, seen, every, seen & high, high)
+        before, after = _over(groups, places, seen, every, seen & high, high)
         ahead += before[2] - high * before[0] + seen * (high * after[1] - after[3])
         groups = 2 * groups + high
     if not (total := float(pairs.sum())):
@@ -405,11 +380,11 @@ def concordance(
     return _by_logit(found, centre, variance, z)
 
 
-def _over(groups: Integers, times: Times, *which: Bools) -> tuple[list[Ints], list[Ints]]:
+def _over(groups: Integers, places: Integers, *which: Bools) -> tuple[list[Ints], list[Ints]]:
     """Return, for each row, how many of some rows of its group are before it, and after it."""
-    order = np.lexsort((times.places, groups))
+    order = np.lexsort((places, groups))
     is_first = np.diff(groups[order], prepend=-1) != 0
-    is_later = is_first | (np.diff(times.places[order], prepend=-1) != 0)
+    is_later = is_first | (np.diff(places[order], prepend=-1) != 0)
     spans = []
     for is_start in (is_first, is_later):
         starts, of = np.flatnonzero(is_start), np.cumsum(is_start) - 1
@@ -434,19 +409,19 @@ class EffectTarget(NamedTuple):
         0 of numbers.
     strata : int (n_rows,) or None
         From 0, where rows have them.
-    times : Times or None
+    times : Censored or None
         Of a censored target; ``codes`` are then of its scores.
     """
 
     codes: Integers
     n_classes: int
     strata: Integers | None
-    times: Times | None = None
+    times: Censored | None = None
 
     def of_rows(self, rows: Bools) -> "EffectTarget":
         """Return the target of some rows, bool (n_rows,)."""
         strata = None if self.strata is None else self.strata[rows]
-        times = self.times and Times(self.times.places[rows], self.times.events[rows])
+        times = self.times and self.times.of_rows(rows)
         return self._replace(codes=self.codes[rows], strata=strata, times=times)
 
     def sides(self) -> Iterator[tuple[int, Bools]]:

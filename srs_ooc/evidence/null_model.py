@@ -41,7 +41,7 @@ class Censored(NamedTuple):
     times: Floats
     events: Bools
 
-    def of_rows(self, rows: Integers | slice) -> "Censored":
+    def of_rows(self, rows: Integers | Bools | slice) -> "Censored":
         """Return those of some rows."""
         return Censored(self.times[rows], self.events[rows])
 

@@ -222,8 +222,8 @@ def panel_scores(
     sizes, task = (len(features), len(rows)), Task.of(other, exchanges=True)
     if task.censored is not None:
         risks = np.unique(said[:, 0], return_inverse=True)[1]
-        times = effects.Times.of(*task.censored.of_rows(rows))
-        return [PanelScore("C-index", *effects.concordance(risks, times), *sizes)]
+        ends = effects.concordance(risks, task.censored.of_rows(rows))
+        return [PanelScore("C-index", *ends, *sizes)]
     ranks = effects.Levels.of(np.unique(said[:, -1], return_inverse=True)[1], None)
     target = task.target[rows]
     if not task.classes:

@@ -298,11 +298,13 @@ def profiles_of(report: Report, features: Integers) -> Profiles:
         target = censored_scores(report.censored)
     all_codes = report.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
-    profiles, look = (
-        _following(n_codes, target.astype(np.float64))
+    read, width, look = (
+        _following(target.astype(np.float64))
         if report.task.is_regression
-        else _counting(n_codes, target, report.manifest.classes)
+        else _counting(target, report.manifest.classes)
     )
+    n, n_used = len(n_codes), np.minimum(n_codes, read[0])
+    profiles = Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
     missing = report.manifest.missing_code
     for places, codes in columns_of(report.store, features, rows):
         bins = bins_of(codes, n_codes[places], profiles.n_bins, missing)
@@ -319,13 +321,15 @@ def bins_of(codes: NDArray[Any], n_codes: Ints, n_bins: int, missing: int) -> In
     return np.where(codes == missing, n_bins, np.minimum(bins, n_bins - 1))
 
 
+Read = tuple[int, list[str], list[int], list[float], float, float]
+"""The first fields of :class:`Profiles`."""
 Look = Callable[[NDArray[Any], Ints, Ints, int], tuple[Bytes, Floats]]
 """Makes cells and scale of some features from their codes, bins, numbers of codes, and the code
 that is missing."""
 
 
-def _counting(n_codes: Ints, target: Integers, classes: tuple[str, ...]) -> tuple[Profiles, Look]:
-    """Return empty profiles that count rows by class and bin, and the maker of their cells."""
+def _counting(target: Integers, classes: tuple[str, ...]) -> tuple[Read, int, Look]:
+    """Return how profiles that count rows by class and bin are read, and the maker of cells."""
     counts = np.bincount(target, minlength=len(classes))
     shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
     line_of = np.full(len(classes), len(shown), np.int64)
@@ -345,10 +349,10 @@ def _counting(n_codes: Ints, target: Integers, classes: tuple[str, ...]) -> tupl
         return np.rint(counts / scale[:, None]).astype(np.uint8), scale
 
     rows = np.bincount(lines, minlength=len(names))
-    return _empty((n_bins, names, rows.tolist(), [], 0.0, 0.0), n_codes, width), look
+    return (n_bins, names, rows.tolist(), [], 0.0, 0.0), width, look
 
 
-def _following(n_codes: Ints, target: Floats) -> tuple[Profiles, Look]:
+def _following(target: Floats) -> tuple[Read, int, Look]:
     """Return the same of profiles that place some rows, and follow the mean of the target."""
     n = len(target)
     rows = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
@@ -367,15 +371,7 @@ def _following(n_codes: Ints, target: Floats) -> tuple[Profiles, Look]:
         trend = np.where(counts > 0, np.rint(np.clip(means, 0, 1) * (NONE - 1)), NONE)
         return np.hstack([places, trend.reshape(m, n_bins)]).astype(np.uint8), np.ones(m)
 
-    return _empty((TRENDS, [], [], drawn, low, high), n_codes, len(drawn) + TRENDS + 1), look
-
-
-def _empty(
-    read: tuple[int, list[str], list[int], list[float], float, float], n_codes: Ints, width: int
-) -> Profiles:
-    """Return profiles that are read so, without cells yet."""
-    n, n_used = len(n_codes), np.minimum(n_codes, read[0])
-    return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
+    return (TRENDS, [], [], drawn, low, high), len(drawn) + TRENDS + 1, look
 
 
 # The course of a run: what was found, or led, after how many iterations, seconds and trees.

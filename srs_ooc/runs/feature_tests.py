@@ -18,7 +18,7 @@ from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence import rank_tests
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, beside_others, cost, n_looked_at
 from srs_ooc.evidence.correlation import RankColumns
-from srs_ooc.evidence.effects import EffectTarget, Times
+from srs_ooc.evidence.effects import EffectTarget
 from srs_ooc.evidence.judges import pairs_of
 from srs_ooc.evidence.pairs import MOST_ROWS as PAIRS_ROWS
 from srs_ooc.evidence.pairs import Halves, Scanned, most_halves
@@ -85,8 +85,7 @@ def target_of(task: Task, rows: Indices | None = None) -> RankTarget:
 def effect_target(task: Task) -> EffectTarget:
     """Return what the effects of features are measured against."""
     codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    times = None if task.censored is None else Times.of(*task.censored)
-    return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, times)
+    return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, task.censored)
 
 
 class TestTable:

@@ -8,7 +8,7 @@ import pytest
 import risk_sets_reference as reference
 from examples import examples, given, st
 
-from srs_ooc.evidence.effects import EffectTarget, Measure, Times, concordance, effect_of
+from srs_ooc.evidence.effects import EffectTarget, Measure, concordance, effect_of
 from srs_ooc.evidence.null_model import Censored, censored_scores, kaplan_meier
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, contrasts_log_p
 from srs_ooc.native import _native
@@ -157,7 +157,7 @@ def pairs_of(values, times, events, strata):
 def test_concordance_counts_pairs_of_a_stratum(table):
     columns, (times, events), strata = table
     pairs, ahead = pairs_of(columns[0], times, events, strata)
-    found = concordance(columns[0], Times.of(times, events), strata)
+    found = concordance(columns[0], Censored(times, events), strata)
     if not pairs.any():
         assert np.isnan(found.effect)
         return
@@ -173,7 +173,7 @@ def test_the_interval_of_a_concordance_holds_it(slope):
         values = rng.integers(0, 50, n)
         times = rng.exponential(np.exp(-slope * values / 49))
         ends = rng.exponential(1.0, n)
-        return values, Times.of(np.minimum(times, ends), times <= ends)
+        return values, Censored(np.minimum(times, ends), times <= ends)
 
     true = concordance(*drawn(20_000)).effect
     found = [concordance(*drawn(60)) for _ in range(300)]
@@ -183,7 +183,7 @@ def test_the_interval_of_a_concordance_holds_it(slope):
 
 def test_effects_of_times_say_which_is_shorter():
     times = np.arange(40.0)
-    target = EffectTarget(np.arange(40), 0, None, Times.of(times, np.ones(40, bool)))
+    target = EffectTarget(np.arange(40), 0, None, Censored(times, np.ones(40, bool)))
     falling = np.arange(40)[::-1].astype(np.uint8)
     spread = (20 + (np.arange(40) // 2) * np.where(np.arange(40) % 2, 1, -1)).astype(np.uint8)
     missing = np.where(times > 29, MISSING, 1).astype(np.uint8)
