@@ -521,13 +521,7 @@ class TreeParams(Params):
         return None
 
     def make(
-        self,
-        task: Any,
-        response: Response,
-        seed: int,
-        subspace_size: int,
-        stack: ExitStack,
-        **how: Any,
+        self, task: Any, response: Response, run: Any, stack: ExitStack, **how: Any
     ) -> Learner:
         """Return the learner of a run's main loop, which works until ``stack`` ends.
 
@@ -537,10 +531,8 @@ class TreeParams(Params):
             What is learnt from.
         response : Response
             What its rows say.
-        seed : int
-            Of the run.
-        subspace_size : int
-            q.
+        run : srs_ooc.runs.spec.RunParams
+            What every run has.
         stack : ExitStack
             What has to end with the work is put there.
         **how
@@ -548,7 +540,7 @@ class TreeParams(Params):
         """
         how |= {"bootstrap": self.bootstrap, "row_sample": self.row_sample}
         rows = TrainingRows.of(response, self.impurity)
-        return TreeLearner(rows, self.limits, subspace_size, self.trees_per_subspace, **how)
+        return TreeLearner(rows, self.limits, run.subspace_size, self.trees_per_subspace, **how)
 
     def model_scores(self, n_features: int) -> ModelScores | None:
         """Return the sums by which features are scored; None where importances do it."""

@@ -255,17 +255,9 @@ def learner_of(
     records: bool,
 ) -> Learner:
     """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
-    return spec.learner.make(
-        task,
-        response,
-        spec.run.seed,
-        spec.subspace_size,
-        stack,
-        records=records,
-        n_threads=n_threads,
-        categorical=categorical_features(store),
-        candidates=LOSS in spec.method.needs,
-    )
+    how = {"n_threads": n_threads, "categorical": categorical_features(store)}
+    how |= {"records": records, "candidates": LOSS in spec.method.needs}
+    return spec.learner.make(task, response, spec.run, stack, **how)
 
 
 def closing_learner(learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]) -> Learner:
