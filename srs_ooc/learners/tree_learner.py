@@ -427,7 +427,7 @@ class TreeParams(Params):
         Trees grown on each subspace once it is paged in; 1 is the paper's.
     """
 
-    model, is_tree = TREE, True
+    model = TREE
     part, title, grown = "trees", "Trees", "tree"
     """What it is called in a status, in the help, and in a plan."""
     called = TREE
@@ -467,7 +467,7 @@ class TreeParams(Params):
                 if name in given and name != "model" and name not in cls.options():
                     raise UsageError(
                         f"--{flag_of(name)}: expected with --model {kind.called} only, found "
-                        f"--model {TREE}. Leave it out, or choose that."
+                        f"--model {cls.model}. Leave it out, or choose that."
                     )
 
     @classmethod
@@ -498,6 +498,16 @@ class TreeParams(Params):
     def reads_values(cls, options: Mapping[str, Any]) -> bool:
         """Return whether a block has the values of codes beside them."""
         return bool(options.get("thresholds", RANK) != RANK)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether trees are grown, which can be asked for more than scores."""
+        return self.model == TREE
+
+    def values(self) -> dict[str, Any]:
+        """Return the settled values by name, and that of trees no other model is meant."""
+        named = {} if self.is_tree else {"model": self.model}
+        return named | super().values()
 
     def shown(self) -> dict[str, Any]:
         """Return the options that a status shows."""

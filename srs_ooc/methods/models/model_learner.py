@@ -68,7 +68,7 @@ class ModelParams(core.TreeParams):
         Missing values: the mean of the rows fitted on, or refuse features that have some.
     """
 
-    part, title, grown, is_tree = "model", "Models other than trees", "model", False
+    part, title, grown = "model", "Models other than trees", "model"
     called = "knn, svm, linear, lda, qda or an import path"
     judges = ("none",)
     library_nbytes, most_threads = 200_000_000, 1
