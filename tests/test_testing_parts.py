@@ -239,6 +239,25 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     srs_ooc("run", store, "--out", tmp_path / "tests.run", "--method", "dealt")
 
 
+def test_a_learner_from_outside_is_what_a_model_names(tmp_path, monkeypatch):
+    """Nothing of the package knows it: it is made, ranks, and is known again by its name."""
+    source = "\n".join(block for block in WORKED if "MeanDifference" in block)
+    point = "[srs_ooc.learners]\nmeans = means:Means\n"
+    install(tmp_path / "site", monkeypatch, "means", source, point)
+    values, labels = noise_table(80, 150, n_relevant=3)
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "t.run"
+    asked = ("--model", "means", "--method", "rs", "--q", 30)
+    srs_ooc("run", store, "--out", run, "--iterations", 40, *asked)
+    srs_ooc("run", store, "--out", run, "--iterations", 60, *asked)
+    status = json_of("status", run, "--json")
+    assert (status["model"], status["judge"], status["iterations"]) == ("means", "none", 60)
+    best = [feature["name"] for feature in json_of("features", run, "--json")[:3]]
+    assert sorted(best) == ["f0", "f1", "f2"]
+    assert "--model means" in error_of("compact", run)
+    wrong = error_of("run", store, "--out", tmp_path / "w.run", *asked, "--model-folds", 3)
+    assert "--model-folds: expected with --model knn" in wrong
+
+
 @pytest.mark.slow
 def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkeypatch):
     values, labels = noise_table(60, 40)

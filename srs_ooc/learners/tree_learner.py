@@ -427,7 +427,7 @@ class TreeParams(Params):
         Trees grown on each subspace once it is paged in; 1 is the paper's.
     """
 
-    model, is_tree = TREE, True
+    model = TREE
     part, title, grown = "trees", "Trees", "tree"
     """What it is called in a status, in the help, and in a plan."""
     called = TREE
@@ -467,7 +467,7 @@ class TreeParams(Params):
                 if name in given and name != "model" and name not in cls.options():
                     raise UsageError(
                         f"--{flag_of(name)}: expected with --model {kind.called} only, found "
-                        f"--model {TREE}. Leave it out, or choose that."
+                        f"--model {cls.model}. Leave it out, or choose that."
                     )
 
     @classmethod
@@ -499,6 +499,16 @@ class TreeParams(Params):
         """Return whether a block has the values of codes beside them."""
         return bool(options.get("thresholds", RANK) != RANK)
 
+    @property
+    def is_tree(self) -> bool:
+        """Whether trees are grown, which can be asked for more than scores."""
+        return self.model == TREE
+
+    def values(self) -> dict[str, Any]:
+        """Return the settled values by name, and that of trees no other model is meant."""
+        named = {} if self.is_tree else {"model": self.model}
+        return named | super().values()
+
     def shown(self) -> dict[str, Any]:
         """Return the options that a status shows."""
         return self.values()
@@ -521,13 +531,7 @@ class TreeParams(Params):
         return None
 
     def make(
-        self,
-        task: Any,
-        response: Response,
-        seed: int,
-        subspace_size: int,
-        stack: ExitStack,
-        **how: Any,
+        self, task: Any, response: Response, run: Any, stack: ExitStack, **how: Any
     ) -> Learner:
         """Return the learner of a run's main loop, which works until ``stack`` ends.
 
@@ -537,10 +541,8 @@ class TreeParams(Params):
             What is learnt from.
         response : Response
             What its rows say.
-        seed : int
-            Of the run.
-        subspace_size : int
-            q.
+        run : srs_ooc.runs.spec.RunParams
+            What every run has.
         stack : ExitStack
             What has to end with the work is put there.
         **how
@@ -548,7 +550,7 @@ class TreeParams(Params):
         """
         how |= {"bootstrap": self.bootstrap, "row_sample": self.row_sample}
         rows = TrainingRows.of(response, self.impurity)
-        return TreeLearner(rows, self.limits, subspace_size, self.trees_per_subspace, **how)
+        return TreeLearner(rows, self.limits, run.subspace_size, self.trees_per_subspace, **how)
 
     def model_scores(self, n_features: int) -> ModelScores | None:
         """Return the sums by which features are scored; None where importances do it."""

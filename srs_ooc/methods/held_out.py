@@ -438,7 +438,7 @@ class Truth:
         weights = response.weights
         if response.scale is None:
             return Truth(response.labels, None, weights, 0.0)
-        numbers = response.channels[-1] / weights / response.scale
+        numbers = response.numbers / response.scale
         some = weights[training]
         mean = float((some * numbers[training]).sum()) / float(some.sum())
         return Truth(response.labels, numbers - mean, weights, mean)

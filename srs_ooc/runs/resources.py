@@ -150,24 +150,17 @@ class Resources:
         self.candidates = plan.inputs.candidates(self.n_features)
         self.n_candidates, self.n_testers = shape.n_candidates, budget.n_testers
         self.response = training_response(task)
-        self.learner: Learner = spec.learner.make(
-            task,
-            self.response,
-            spec.run.seed,
-            spec.subspace_size,
-            stack,
-            records=plan.saves,
-            n_threads=budget.n_threads,
-            categorical=categorical_features(store),
-            candidates=LOSS in spec.method.needs,
-        )
+        how = {"n_threads": budget.n_threads, "categorical": categorical_features(store)}
+        how |= {"records": plan.saves, "candidates": LOSS in spec.method.needs}
+        self.learner: Learner = spec.learner.make(task, self.response, spec.run, stack, **how)
         n_rows, tiled = spec.learner.n_grown(shape.n_rows), self.learner.tiled
         self.blocks = [
             Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
             for _ in range(budget.n_workers)
         ]
-        how = {"mapped": budget.mapped, "valued": shape.n_values > 0}
-        self.source = stack.enter_context(ColumnSource.of(store, task.rows, **how))
+        valued = shape.n_values > 0
+        opened = ColumnSource.of(store, task.rows, mapped=budget.mapped, valued=valued)
+        self.source = stack.enter_context(opened)
         self.source.columns.n_threads = budget.n_readers
         self.ahead = stack.enter_context(ReadAhead(self.source.columns))
 

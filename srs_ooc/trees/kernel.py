@@ -337,7 +337,7 @@ def loss_of(said: Floats, response: Response, rows: Ints32) -> float:
     """
     weights = response.weights[rows]
     if response.is_regression:
-        errors = said[:, 0] - response.channels[-1][rows] / weights
+        errors = said[:, 0] - response.numbers[rows]
         each = weights * (errors * errors)
     else:
         each = weights * (said.argmax(1) != response.labels[rows])

@@ -62,6 +62,11 @@ class Response:
             return np.asarray(self.channels[0], np.float64)
         return np.ones(len(self.labels))
 
+    @property
+    def numbers(self) -> Floats:
+        """The whole-number target of each row, not weighted; float64 (n_rows,)."""
+        return np.asarray(self.channels[-1] / self.weights, np.float64)
+
     @cached_property
     def native(self) -> _native.Response:
         """The same, as native code takes it."""
@@ -258,10 +263,8 @@ class TrainingRows:
         """Return the same in the order of the target, where it is numbers."""
         if not self.response.is_regression:
             return self
-        targets = self.response.channels[-1][self.order].astype(np.float64)
-        if self.response.n_channels == 2:
-            targets /= self.response.channels[0][self.order]
-        return replace(self, order=self.order[np.argsort(targets, kind="stable")])
+        order = np.argsort(self.response.numbers[self.order], kind="stable")
+        return replace(self, order=self.order[order])
 
     def _repeated(self, times: Ints) -> "TrainingRows":
         order = np.repeat(self.order, times)

@@ -68,10 +68,12 @@ class ModelParams(core.TreeParams):
         Missing values: the mean of the rows fitted on, or refuse features that have some.
     """
 
-    part, title, grown, is_tree = "model", "Models other than trees", "model", False
+    part, title, grown = "model", "Models other than trees", "model"
     called = "knn, svm, linear, lda, qda or an import path"
     judges = ("none",)
-    library_nbytes, most_threads = models.LIBRARY_NBYTES, 1
+    library_nbytes, most_threads = 200_000_000, 1
+    """scikit-learn and what it loads: 171 to 190 MB as measured, where pandas and pyarrow are
+    installed beside it. Sums are not to depend on threads."""
     model: str = core.option(core.Text(), default=core.TREE, metavar="MODEL")
     model_params: str = core.option(
         core.Text(json_object), default="{}", default_text="scikit-learn's", metavar="JSON"
@@ -218,20 +220,13 @@ class ModelParams(core.TreeParams):
         return core.deal_folds(key, self.model_folds, task.target, *units, "--model-folds")
 
     def make(
-        self,
-        task: Any,
-        response: core.Response,
-        seed: int,
-        subspace_size: int,
-        stack: ExitStack,
-        **how: Any,
+        self, task: Any, response: core.Response, run: Any, stack: ExitStack, **how: Any
     ) -> core.Learner:
         """Return the learner; libraries have one thread until ``stack`` ends."""
-        regression = response.is_regression
-        models.make_estimator(self.model, self.parameters, is_regression=regression)
-        stack.enter_context(models.one_thread())
         target = Target(task.target, max(1, len(task.classes)))
-        return EstimatorLearner(self, target, self.folds(task, seed), response.center or 0.0)
+        models.make_estimator(self.model, self.parameters, is_regression=target.is_regression)
+        stack.enter_context(models.one_thread())
+        return EstimatorLearner(self, target, self.folds(task, run.seed), response.center or 0.0)
 
     def model_scores(self, n_features: int) -> core.ModelScores | None:
         """Return the sums of what features cost; None where the method scores them."""
@@ -241,13 +236,17 @@ class ModelParams(core.TreeParams):
         return core.ModelScores(n_features, by_subspace=by_subspace)
 
     def decoded_nbytes(self, n_rows: int, n_columns: int, code_nbytes: int) -> int:
-        """Return the bytes of a decoded block, of its parts, and of a model on it, as published."""
-        return models.decoded_nbytes(n_rows, n_columns, code_nbytes)
+        """Return the bytes of a decoded block, of its parts, and of a model on it, as published.
+
+        Six tables of float64 may be held at once: the decoded one, the rows fitted on and those
+        held out, and what a model keeps of them and works in; a model takes 8 MB beyond those.
+        """
+        return n_rows * n_columns * (8 * 6 + code_nbytes + 2) + 8 * core.MB
 
     def tried(self, shape: Any, n_columns: int, criterion: core.Criterion | None) -> core.Trial:
         """Return what a subspace takes, tried once by this process."""
         size = shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_values
-        return tried(self, *size, criterion)
+        return tried(self, size, criterion)
 
     def seconds(self, sampler: core.Method, shape: Any, size: int) -> tuple[float, str] | None:
         """Return the seconds of an iteration, from the one subspace that was tried."""
@@ -270,11 +269,8 @@ class ModelParams(core.TreeParams):
         """Say how many models are fitted where candidates are judged by them."""
         if core.LOSS not in sampler.needs:
             return ()
-        ends = sampler.most_iterations(n_candidates, size)
-        n_iterations, (n_models, n_criteria) = (
-            ends[0] if ends else 1,
-            sampler.work_each(n_candidates, size),
-        )
+        ends = sampler.most_iterations(n_candidates, size) or (1, "")
+        n_iterations, (n_models, n_criteria) = ends[0], sampler.work_each(n_candidates, size)
         fitted = f"{n_iterations * n_models:,.0f} models are fitted, each by a library"
         if (criterion := sampler.judged_by(n_candidates)) is not None:
             return (
@@ -401,20 +397,20 @@ class EstimatorLearner:
 
         All have the same keys.
         """
-        if (criterion := candidates.criterion) is not None:
-            fitted, held = candidates.splits[0].fitted, candidates.splits[0].predicted
-            rows, _ = table.standardised(fitted, held)
-            path = core.path_of(self.params.model, is_regression=self.target.is_regression)
-            losses = criterion.losses(candidates, rows, self.target.values[fitted], path)
-            return core.Outcome(features, np.zeros(len(features), np.int64), losses=losses)
+        first = candidates.splits[0]
 
         def summed(places: core.Ints32, split: core.RowSplit, number: int) -> float:
             own = core.derive(key, number)
             predict, rest = self._fitted(table.only(places), split.fitted, split.predicted, own)
             return float(self.target.errors(predict(rest), split.predicted).sum())
 
-        losses, _ = core.judge_in_turn(candidates, summed)
-        losses /= sum(len(split.predicted) for split in candidates.splits)
+        if (criterion := candidates.criterion) is not None:
+            rows, _ = table.standardised(first.fitted, first.predicted)
+            path = core.path_of(self.params.model, is_regression=self.target.is_regression)
+            losses = criterion.losses(candidates, rows, self.target.values[first.fitted], path)
+        else:
+            losses, _ = core.judge_in_turn(candidates, summed)
+            losses /= sum(len(split.predicted) for split in candidates.splits)
         return core.Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
     def _cross_validated(
@@ -450,24 +446,19 @@ _LONG_ENOUGH, _MOST_SETS = 0.1, 1024
 
 @cache
 def tried(
-    params: ModelParams,
-    n_rows: int,
-    n_columns: int,
-    n_classes: int,
-    code_nbytes: int,
-    n_values: int,
-    criterion: core.Criterion | None = None,
+    params: ModelParams, shape: tuple[int, ...], criterion: core.Criterion | None = None
 ) -> core.Trial:
     """Try a model on one subspace, in another process; once for each model and shape.
 
-    ``n_classes`` is 1 for numbers. A criterion is computed for some parts of the columns too.
+    That is its rows, columns and classes (1 for numbers), the bytes of a code, and the values of
+    each column. A criterion is computed for some parts of the columns too.
 
     Raises
     ------
     UsageError
         If there is no such estimator, it cannot be made, fitted or asked, or it ended the process.
     """
-    kind, shape = type(criterion), (n_rows, n_columns, n_classes, code_nbytes, n_values)
+    kind = type(criterion)
     judge = criterion and (f"{kind.__module__}:{kind.__qualname__}", vars(criterion))
     made_of = {"path": models.safe_path(), "params": asdict(params), "criterion": judge}
     done = subprocess.run(
@@ -522,14 +513,6 @@ def _fit(
     )
 
 
-def _made_up_target(n_rows: int, n_classes: int) -> Target:
-    """Return classes or numbers at random: noise takes a model as much as anything."""
-    hashes = core.derive_array(1, np.arange(n_rows, dtype=np.uint64))
-    if n_classes == 1:
-        return Target(hashes / float(1 << 64), n_classes)
-    return Target(core.scale_below(hashes, n_classes).astype(np.int32), n_classes)
-
-
 def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int) -> core.Block:
     block = core.Block(n_columns, n_rows, code_nbytes, tiled=False, n_values=n_values)
     for j, column in enumerate(block.codes.view(f"u{code_nbytes}").reshape(-1, n_rows)):
@@ -550,8 +533,12 @@ def main() -> None:
     try:
         models.make_estimator(params.model, params.parameters, is_regression=n_classes == 1)
         with models.one_thread():
+            # Classes or numbers at random: noise takes a model as much as anything.
+            hashes = core.derive_array(1, np.arange(n_rows, dtype=np.uint64))
+            values = core.scale_below(hashes, n_classes).astype(np.int32)
+            target = Target(hashes / float(1 << 64) if n_classes == 1 else values, n_classes)
             folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
-            learner = EstimatorLearner(params, _made_up_target(n_rows, n_classes), folds)
+            learner = EstimatorLearner(params, target, folds)
             block_of = partial(_made_up_block, n_rows, code_nbytes, n_values)
             # What loads with the first fit counts as library, whatever size that has.
             _fit(learner, block_of(min(2, n_columns)))

@@ -414,19 +414,3 @@ def pin_worker() -> None:
     if not getattr(_own, "is_pinned", False):
         ThreadpoolController().select(user_api="openmp").limit(limits=1)
         _own.is_pinned = True
-
-
-# What a model takes of memory, as published; what it does take is tried once.
-
-LIBRARY_NBYTES = 200_000_000
-"""Published allowance for scikit-learn and what it loads: 171 to 190 MB as measured, where pandas
-and pyarrow are installed beside it."""
-
-
-def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
-    """Return the bytes of a decoded block, of its parts, and of a model on it, as published.
-
-    Six tables of float64 may be held at once: the decoded one, the rows fitted on and those held
-    out, and what a model keeps of them and works in; a model takes 8 core.MB beyond those.
-    """
-    return n_rows * n_columns * (8 * 6 + code_nbytes + 2) + 8 * core.MB

@@ -39,9 +39,7 @@ class SensitiveLearner:
         self._exponent, self._spread = 0, 0.0
         self._truth: core.Ints | core.Floats = self._response.labels.astype(np.int64)
         if self._response.is_regression:
-            channels = self._response.channels
-            sums = channels[-1].astype(np.float64)
-            whole = sums if len(channels) == 1 else sums / channels[0]
+            whole = self._response.numbers
             self._exponent = frexp(float(np.abs(whole).max()))[1]
             self._truth = np.ldexp(whole, -self._exponent)
             self._spread = float(((self._truth - self._truth.mean()) ** 2).mean())

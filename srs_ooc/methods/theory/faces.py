@@ -84,6 +84,7 @@ def theory(
     sizes = {"n_features": n_features, "subspace_size": q, "n_relevant": n_relevant}
     with core.python_spelling():
         if scenario not in SCENARIOS:
-            expected = f"expected {' or '.join(SCENARIOS)}, found {scenario!r}."
-            raise core.UsageError(f"scenario: {expected}")
+            raise core.UsageError(
+                f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}."
+            )
         return compare(scenario, alpha, **sizes)
