@@ -12,6 +12,7 @@ import srs_ooc
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import FeatureRows, open_stream
 from srs_ooc.ingestion.formats.in_memory import ArrayTable, open_object
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.testing import check_table
@@ -61,19 +62,18 @@ def test_arrow_files(tmp_path, kind):
     check_table(opened(tmp_path / "t"), MIXED, ["a", "t"])
 
 
-def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:
+def feature_rows(folder: Path) -> FeatureRows:
     (folder / "t.csv").write_text("p,s1,s2,s3\na,1.5,,-3\nt,x,NA,y\n")
-    stream = open_stream(SourceFile(folder / "t.csv"), TextForm(), spools[0])
-    kept = np.ones(3, np.bool_)
-    return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda *_: None, 10_000)
+    header = TextSpool(folder, "samples")
+    stream = open_stream(SourceFile(folder / "t.csv"), TextForm(), header)
+    return FeatureRows(stream, header, np.ones(3, np.bool_), folder, lambda *_: None, 10_000)
 
 
 def test_features_as_rows_and_covariates(tmp_path):
-    one, two = TextSpool(tmp_path, "one"), TextSpool(tmp_path, "two")
-    table = feature_rows(tmp_path, [one, two])
+    table = feature_rows(tmp_path)
     check_table(table, MIXED, ["a", "t"])
-    more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
-    table.append_features(["age", "sex"], more, str, TextForm(), {})
+    more = [("age", ["4", "", "5"]), ("sex", ["y", "z", ""])]
+    table.append_features(more, str, IngestOptions())
     columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
     check_table(table, columns, ["a", "t", "age", "sex"])
 

@@ -18,7 +18,6 @@ from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError, unfit
 from srs_ooc.base.files import published_folder
-from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
@@ -454,14 +453,13 @@ def _rows_of(
             f"({m.row_id_name}, {m.row_columns}), found {n.row_id_name}, {n.row_columns}. Give the "
             "same ones."
         )
-    (ours, theirs), joined = _named_alike(m.classes, n.classes)
-    classes, (places, more) = _merged(ours, theirs)
+    classes, (places, more), joined = _merged(m.classes, n.classes)
     n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int)
     counts = dict(zip(classes, n_rows.tolist(), strict=True))
     check_counts(f"{table}, column {m.target_name!r}", counts, options.min_class_rows)
     n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
     said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
-    if fresh := [repr(label) for label in classes if label not in ours]:
+    if fresh := [repr(label) for i, label in enumerate(classes) if i not in places]:
         said.append(f"new classes: {', '.join(fresh)}")
     said += [*filter(None, [joined]), *n.inferred.get("joined", ())]
     steps = {"target_values": n_source} if m.inferred.get("target") == NO_TARGET else {}
@@ -486,11 +484,13 @@ def _rows_of(
     if "covariates" in columns:
         columns["covariates"] = []
         for pair in zip(old.each_covariate(), new.each_covariate(), strict=True):
-            alike, joined = _named_alike(pair[0].levels, pair[1].levels)
+            labels, numbers, joined = _merged(pair[0].levels, pair[1].levels)
             said += [f"covariate {pair[0].name!r}: {joined}"] if joined else []
-            labels, numbers = _merged(*alike)
             levels.append(labels)
-            columns["covariates"].append((pair[0].name, chain(*map(_texts_of, pair, numbers))))
+            both = zip(pair, numbers, strict=True)
+            cells = (_renumbered(one.values, at) if one.levels else one.values for one, at in both)
+            texts = (map(repr, some.tolist()) for some in cells)  # "nan" where one is missing
+            columns["covariates"].append((pair[0].name, chain.from_iterable(texts)))
     noted = _noted(old, new, *said)
     noted["inferred"] = _added(noted["inferred"], n.inferred)
     noted["inferred"].pop("labels_without_sample", None)  # of one table they are the other's
@@ -500,35 +500,22 @@ def _rows_of(
     return columns, noted | same | about
 
 
-def _named_alike(*several: tuple[str, ...]) -> tuple[list[tuple[str, ...]], str]:
-    """Return lists of labels of which those of one number are one, and say which.
-
-    A list with two of one number was declared so, and all stay as they are.
-    """
-    texts = [[label.encode() for label in some] for some in several]
-    if any(named_by_number(some, TextForm())[1] for some in texts):
-        return list(several), ""
-    named, said = named_by_number([*chain(*texts)], TextForm())
-    names = map(bytes.decode, named)
-    return [tuple(islice(names, len(some))) for some in several], said
-
-
-def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[Indices]]:
+def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[Indices], str]:
     """Return labels of several lists in their order, and the places of each list's own there.
 
-    An order that is not that of classes was declared, and is kept.
+    An order that is not that of classes was declared, and is kept. Labels of one number are one,
+    and it is said which; but a list with two of one number was declared so, and all stay.
     """
+    texts, said = [[label.encode() for label in some] for some in several], ""
+    if not any(named_by_number(some, TextForm())[1] for some in texts):
+        named, said = named_by_number([*chain(*texts)], TextForm())
+        names = map(bytes.decode, named)
+        several = tuple(tuple(islice(names, len(some))) for some in several)
     declared = (some for some in several if class_order(some) != [*range(len(some))])
     order = max(declared, key=len, default=())
     labels = list(dict.fromkeys(chain(order, *several)))
     place = {labels[at]: i for i, at in enumerate(class_order(labels, order and labels))}
-    return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several]
-
-
-def _texts_of(covariate: Covariate, places: Indices) -> Iterator[str]:
-    """Return a covariate as numbers, of categories in other places; "nan" where missing."""
-    values = covariate.values
-    return map(repr, (_renumbered(values, places) if covariate.levels else values).tolist())
+    return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several], said
 
 
 def _added(one: Any, other: Any) -> Any:

@@ -80,8 +80,6 @@ class FeatureRows(Table):
         The samples to keep.
     scratch : Path
         Folder for the scratch file.
-    names : TextSpool
-        Where the names of the features go.
     tell : ByteProgress
         Told of the bytes read.
     max_category_nbytes : int
@@ -93,6 +91,8 @@ class FeatureRows(Table):
 
     Attributes
     ----------
+    names : TextSpool
+        The names of the features.
     pool : TextCoder
         The texts of features that hold texts.
 
@@ -108,13 +108,13 @@ class FeatureRows(Table):
         sample_ids: TextSpool,
         kept: Bools,
         scratch: Path,
-        names: TextSpool,
         tell: ingest_options.ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
         beside: Mapping[str, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
+        self.names: TextSpool = TextSpool(scratch, "rows")
         beside = beside or (_OF_TRAW if n_before(sample_ids) > 1 else {})
         said = {name: TextSpool(scratch, f"beside-{at}") for name, at in beside.items()}
         self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
@@ -131,7 +131,7 @@ class FeatureRows(Table):
         def take_rows(reader: text_tables.TableReader) -> None:
             texts = reader.take_texts(text_tables.ROW_ID)
             text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
-            names.append(texts)
+            self.names.append(texts)
             for at, spool in enumerate(said.values(), 1):
                 texts = reader.take_texts(text_tables.ROW_ID - at)
                 text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
@@ -145,7 +145,6 @@ class FeatureRows(Table):
         self.narrow = reader.native.fits_float32
         self.n_read = reader.native.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.native.n_rows)
-        self.names: TextSpool = names
         self.text_columns: Bools = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
@@ -153,26 +152,20 @@ class FeatureRows(Table):
 
     def append_features(
         self,
-        names: list[str],
-        columns: list[list[bytes]],
+        columns: list[tuple[str, list[str]]],
         where: Callable[[int], str],
-        form: text_tables.TextForm,
-        kinds: Mapping[bytes, int],
+        options: IngestOptions,
     ) -> None:
         """Add features that are held in memory, after those of the file.
 
         Parameters
         ----------
-        names : list of str
-            Their names.
-        columns : list of list of bytes
-            Their cells, as many as there are samples.
+        columns : list of (str, list of str)
+            Their names and cells, as many as there are samples.
         where : callable
             Returns where a row of them stands, for messages.
-        form : TextForm
-            How cells are read.
-        kinds : mapping of bytes to int
-            Kinds that are forced, by name.
+        options : IngestOptions
+            How cells are read, and kinds that are forced.
 
         Raises
         ------
@@ -180,15 +173,31 @@ class FeatureRows(Table):
             If one holds both numbers and texts, or an infinity.
         """
         for spool in self._said:
-            spool.append(texts_of([""] * len(names)))
-        self.names.append(texts_of(names))
-        self._more = np.empty((len(names), self.shape[0]))
-        is_text = []
-        for line, name, cells in zip(self._more, names, columns, strict=True):
-            kind = kinds.get(name.encode(), FREE)
-            is_text.append(_fill(line, name, cells, where, form, self.pool, kind))
+            spool.append(texts_of([""] * len(columns)))
+        self.names.append(texts_of(name for name, _ in columns))
+        self._more = np.empty((len(columns), self.shape[0]))
+        form, kinds, is_text = options.text, options.kinds.by_name(), []
+        for line, (name, texts) in zip(self._more, columns, strict=True):
+            kind, at = kinds.get(name.encode(), FREE), partial(_in_samples, where, name)
+            cells = [text.encode() for text in texts]
+            there = [row for row, cell in enumerate(cells) if not form.is_missing(cell)]
+            values: Any = [form.number(cells[row]) for row in there]
+            pairs = zip(there, values, strict=True)
+            words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
+            if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
+                expected = "a number as in other lines or as --kind says"
+                remedy = "Mend the cell, or say --kind NAME=categorical."
+                raise unfit(at(words[0]), expected, shown(cells[words[0]]), remedy)
+            if words:
+                some = [cells[row] for row in words]
+                values = numbered(self.pool, some, partial(at, rows=words))
+            line[...], line[there] = np.nan, values
+            if np.isinf(line).any():
+                row = int(np.isinf(line).argmax())
+                raise unfit(at(row), "a finite number", shown(cells[row]), "Mend the cell.")
+            is_text.append(bool(words))
         self.narrow &= _native.look_at(self._more)[1]
-        self.shape = (self.shape[0], self.n_read + len(names))
+        self.shape = (self.shape[0], self.n_read + len(columns))
         self.text_columns = np.append(self.text_columns, is_text)
 
     def line_of(self, position: int) -> int:
@@ -206,6 +215,13 @@ class FeatureRows(Table):
         return out
 
 
+def _in_samples(
+    where: Callable[[int], str], name: str, row: int, rows: Sequence[int] | None = None
+) -> str:
+    """Return where the cell of a feature of a sample table stands; ``row`` may be one of some."""
+    return f"{where(row if rows is None else rows[row])}: column {name!r} (--sample-features)"
+
+
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_tables.CsvStream:
     """Open a file and read its header.
 
@@ -221,39 +237,6 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
         remedy = "Name the separator with --separator."
         raise unfit(source, expected, f"{len(sample_ids)} field", remedy)
     return stream
-
-
-def _fill(
-    line: Floats,
-    name: str,
-    cells: list[bytes],
-    where: Callable[[int], str],
-    form: text_tables.TextForm,
-    pool: TextCoder,
-    kind: int,
-) -> bool:
-    """Fill ``line`` with numbers, or with the numbers of texts in ``pool``; return which."""
-    line[...], texts = np.nan, list[int]()
-    for row in (row for row, cell in enumerate(cells) if not form.is_missing(cell)):
-        value = None if kind == CATEGORICAL else form.number(cells[row])
-        if value is None:
-            texts.append(row)
-        else:
-            line[row] = value
-    is_text = bool(texts) and bool(np.isnan(line).all())
-    if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
-        here = f"{where(texts[0])}: column {name!r} (--sample-features)"
-        expected = "a number as in other lines or as --kind says"
-        remedy = "Mend the cell, or say --kind NAME=categorical."
-        raise unfit(here, expected, shown(cells[texts[0]]), remedy)
-    if np.isinf(line).any():
-        row = int(np.isinf(line).argmax())
-        here = f"{where(row)}: column {name!r} (--sample-features)"
-        raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
-    if is_text:
-        at = lambda i: f"{where(texts[i])}: column {name!r} (--sample-features)"  # noqa: E731
-        line[texts] = numbered(pool, [cells[row] for row in texts], at)
-    return is_text
 
 
 # A sample table: what is known of each sample, by its id.
@@ -485,9 +468,8 @@ def feature_memory(
         If the sample table cannot be read as asked.
     """
     n_samples = len(header) - n_before(header)
-    held = [samples_lease(options, n_samples, header.nbytes)]
     kinds, *reading = reading_leases(source, n_samples, options)
-    held.append(kinds)
+    held = (samples_lease(options, n_samples, header.nbytes), kinds)
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
@@ -548,7 +530,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
             "expected no --no-header, --ignore or --row-ids with --orient features: the header "
             "holds the sample ids, the first column the names. Leave the option out."
         )
-    header, names = (TextSpool(work.scratch, name) for name in ("samples", "rows"))
+    header = TextSpool(work.scratch, "samples")
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)
@@ -573,20 +555,18 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return line_of(options, known[matched[row]])
 
     try:
-        features = FeatureRows(stream, header, kept, work.scratch, names, work.tell, room, kinds)
+        features = FeatureRows(stream, header, kept, work.scratch, work.tell, room, kinds)
         if more := columns.pop("sample_features", []):
-            names_of = [name for name, _ in more]
-            texts = [[cell.encode() for cell in cells] for _, cells in more]
-            features.append_features(names_of, texts, where, options.text, kinds)
+            features.append_features(more, where, options)
     except BudgetError as error:
         texts_nbytes = _texts_nbytes(source, header, options, most_nbytes=math.inf) or 0
         raise memory.naming(error, texts_nbytes) from None
     work.inferred.update(inferred)
 
     def locate(column: int, row: int) -> str:
-        name = next(islice(iter(names), column, None))
+        name = features.names.get(column).decode()
         if column >= features.n_read:
-            return f"{where(row)}: column {name!r} (--sample-features)"
+            return _in_samples(where, name, row)
         return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
     settled = replace(options.without_columns(), beside=columns)

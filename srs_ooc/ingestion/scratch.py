@@ -414,25 +414,23 @@ def is_store(path: Path) -> bool:
     return (path / "zarr.json").is_file() and ((path / "codes").is_dir() or bed.is_there(path))
 
 
-def check_replaceable(path: Path) -> None:
-    """Refuse to replace what is no store.
+@contextlib.contextmanager
+def disk_errors(target_path: Path, *, replaces: bool = False) -> Iterator[None]:
+    """Turn errors of the disk into why the store at ``target_path`` cannot be written.
 
     Raises
     ------
     StoreError
-        If there is something at ``path`` that is not a folder with the files of a store.
+        Saying that; with ``replaces`` also if there is something that is not a folder with the
+        files of a store.
     """
-    if path.is_symlink() or (path.exists() and not is_store(path)):
-        found = "a link" if path.is_symlink() else "something else"
+    is_link = target_path.is_symlink()
+    if replaces and (is_link or (target_path.exists() and not is_store(target_path))):
+        found = "a link" if is_link else "something else"
         raise StoreError(
-            f"{path}: expected a store to overwrite, found {found}. Choose another path, or remove "
-            "it yourself."
+            f"{target_path}: expected a store to overwrite, found {found}. Choose another path, or "
+            "remove it yourself."
         )
-
-
-@contextlib.contextmanager
-def disk_errors(target_path: Path) -> Iterator[None]:
-    """Turn errors of the disk into why the store at ``target_path`` cannot be written."""
     try:
         yield
     except FileExistsError:

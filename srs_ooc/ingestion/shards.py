@@ -29,7 +29,7 @@ from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nb
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError, unfit
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
+from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import sample_columns
 from srs_ooc.ingestion.formats import split_texts
@@ -358,14 +358,11 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     with _read(table, replace(bare, censored=False), folder) as (header, reading):
         beside = {*reading.table.annotations, *(sample_columns(options) if options.samples else ())}
         absent = {name for name in named if name not in beside and header.find(name) is None}
-    own, several = options.without_columns(absent), (options.strata, options.covariates)
-    if options.censored and None in (own.target, own.event):  # a column without the other
-        own = replace(own, target=None, event=None)
-    strata, covariates = (() if absent.intersection(names) else names for names in several)
+    time: Any = (options.target, options.event) if options.censored else ()
+    together = (options.strata, options.covariates, time)  # none of them without the others
+    own = options.without_columns(absent.union(*filter(absent.intersection, together)))
     return replace(
         own,
-        strata=strata,
-        covariates=covariates,
         ignore=tuple(name for name in options.ignore if name not in absent),
         kinds=ForcedKinds(tuple(pair for pair in kinds if pair[0] not in absent)),
         no_target=own.target is None,
@@ -459,9 +456,8 @@ def ingest_pieces(
     ingest_memory.load_libraries()
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
-    if options.overwrite:
-        scratch.check_replaceable(store)
-    with disk_errors(store), _work_folder(store, tables, options) as folder:
+    errors = disk_errors(store, replaces=options.overwrite)
+    with errors, _work_folder(store, tables, options) as folder:
         pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [place_in(table)[0].stat().st_size for table in tables]

@@ -28,7 +28,7 @@ from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_obj
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
+from srs_ooc.ingestion.scratch import TextSpool, disk_errors, disk_of, texts_of
 from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
 from srs_ooc.ingestion.writer import CodedTable, FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
@@ -317,10 +317,9 @@ def ingest_table(
     """
     ingest_memory.load_libraries()
     options = options or IngestOptions()
-    if options.overwrite:
-        check_replaceable(store)
+    errors = disk_errors(store, replaces=options.overwrite)
     published = published_folder(store, replaces=options.overwrite)
-    with disk_errors(store), published as folder, WorkFolder(folder, progress) as work:
+    with errors, published as folder, WorkFolder(folder, progress) as work:
         return ingest_reading(open_reading(table, options, work), work)
 
 

@@ -374,7 +374,7 @@ class ColumnsWriter:
         how = (wide, np.dtype(form.values_dtype or "float64"), form.values_codec)
         self._floats = {name: FloatsWriter(store.folder, name, *how) for name in names}
 
-    def write(self, batch: int, n_threads: int, progress: ByteProgress | None) -> None:
+    def write(self, batch: int, n_threads: int, progress: ByteProgress) -> None:
         """Write all features: each thread reads, codes and compresses its own share of a batch.
 
         What is written in order is written here, as the shares come; categories are written as
@@ -392,9 +392,8 @@ class ColumnsWriter:
                     self._codes.write(coded.codes)
                     self._note(last, coded.facts)
                     last += len(coded.codes)
-                    if progress:
-                        size = coded.codes[0].nbytes  # of a column
-                        progress("writing", last * size, n_features * size)
+                    size = coded.codes[0].nbytes  # of a column
+                    progress("writing", last * size, n_features * size)
         self._features.refuse()
 
     def _share(self, start: int, stop: int) -> Coded:
@@ -459,7 +458,7 @@ class BedWriter(ColumnsWriter):
             self._rows, self.order_key = features.linked_rows, 0
         self._present = np.empty(n_features, np.uint8)
 
-    def write(self, batch: int, n_threads: int, progress: ByteProgress | None) -> None:
+    def write(self, batch: int, n_threads: int, progress: ByteProgress) -> None:
         """Count all features, chunk by chunk of their values, and write their lines."""
         counted = self._counted(batch, progress)
         if self._link is not None:
@@ -471,7 +470,7 @@ class BedWriter(ColumnsWriter):
             own.flush()
             os.fsync(own.fileno())
 
-    def _counted(self, batch: int, progress: ByteProgress | None) -> Iterator[Bytes]:
+    def _counted(self, batch: int, progress: ByteProgress) -> Iterator[Bytes]:
         """Yield the lines of features, counted, some at a time."""
         crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
         n_features, chunk = len(self._present), self._floats["values"].chunk[0]
@@ -492,8 +491,7 @@ class BedWriter(ColumnsWriter):
             n_missing = len(self._rows) - counts.sum(axis=1)
             exact, none = np.ones(stop - start, np.bool_), np.zeros((stop - start, 0))
             self._note(start, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
-            if progress:
-                progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
+            progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
 
     def sync(self) -> None:
         """Do nothing: there are no values beside the lines."""
@@ -536,7 +534,7 @@ def write_store(
     *,
     batch_features: int | None = None,
     n_threads: int = 2,
-    progress: ByteProgress | None = None,
+    progress: ByteProgress = lambda *_: None,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 

@@ -144,12 +144,12 @@ def open_rows(file: File) -> FeatureRows:
         table.shape = len(ids), max(1, text_tables.count_rows(source, form, n_fields)[0])
     file.check(table)
     file.scratch_file("", 8 * len(ids) * text_tables.estimate(source, form, n_fields)[0])
-    header, features = (TextSpool(file.scratch, name) for name in ("samples", "rows"))
+    header = TextSpool(file.scratch, "samples")
     header.append(texts_of(names))
     kept, stream = np.zeros(n_fields, np.bool_), text_tables.CsvStream(source, form)
     kept[samples] = True
     beside = {name: at for at, name in enumerate(names) if at and not kept[at]}
-    how = (features, lambda *done: None, PIECE_NBYTES, options.kinds.by_name(), beside)
+    how = (lambda *done: None, PIECE_NBYTES, options.kinds.by_name(), beside)
     rows = FeatureRows(stream, header, kept[1:], file.scratch, *how)
     if promised not in (None, rows.n_read):
         _refuse(source, f"{promised} rows below, as line 2 says", rows.n_read)
