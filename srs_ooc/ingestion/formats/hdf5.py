@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress, pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from sys import getsizeof
 from threading import RLock
 from typing import Any
@@ -115,7 +115,10 @@ def _laid_out(node: Any, at: File, layout: Layout, *, turned: bool) -> Table:
     """
     what, root = str(at), node.file if layout.matrix else node
     by_column = turned or layout.by_feature
-    form = (layout.sparse, np.ravel(_shape_of(node, layout, what)).tolist())
+    shape = node.file.attrs.get("shape", ()) if layout.sparse else node.shape  # BIOM: of the file
+    if layout.sparse == "csc":  # by cells 10x says it beside them
+        shape = node_at(node, "shape", what)[:2]
+    form = (layout.sparse, np.ravel(shape).tolist())
     sides = [layout.samples, layout.features][:: -1 if turned > layout.by_feature else 1]
     both = [_known_of(root, side, layout, what) for side in sides]
     kind = SparseMatrix if layout.sparse else Matrix
@@ -156,13 +159,6 @@ def name_both(
     said.append(f"names: {names or 'none'}{', repeated ones end in -1, -2, ...' * repeats}")
     said.append(f"--names-from id takes {other}" if other not in (None, names) else "")
     table.said, table.takes = "; ".join(filter(None, said)), ("names_from", "feature_type")
-
-
-def _shape_of(node: Any, layout: Layout, what: str) -> Any:
-    """Return the shape of a matrix: by cells 10x says it beside them, BIOM for all of the file."""
-    if layout.sparse == "csc":
-        return node_at(node, "shape", what)[:2]
-    return node.file.attrs.get("shape", ()) if layout.sparse else node.shape
 
 
 def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, Any]:
@@ -514,7 +510,7 @@ class Matrix(Table):
         return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
 
 
-class SparseMatrix(Matrix):
+class SparseMatrix(Matrix, in_memory.CopiedTable):
     """A group with a sparse matrix: some of its columns are made dense at a time.
 
     One by rows is turned round on disk first, cell by cell, when it is first read.
@@ -553,20 +549,12 @@ class SparseMatrix(Matrix):
             raise unfit(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
         self._dtype = self._data.dtype
         self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._dtype)])
-        self._copy: Path | None = None
-        self._is_turned = not is_by_row
+        self.is_copied = not is_by_row
         if is_by_row:
             self.scratch_nbytes = lengths.pop() * self._record.itemsize
             self._copy = self._file.scratch_file("sparse-columns", self.scratch_nbytes)
             self.work_nbytes += 80 * TOGETHER
             self._hold(40 * n_columns)
-
-    def prepare(self) -> None:
-        """Turn the matrix, once."""
-        with _LOCK:
-            if not self._is_turned:
-                self._turn()
-                self._is_turned = True
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
@@ -604,7 +592,7 @@ class SparseMatrix(Matrix):
             raise unfit(self._what, f"indices below {n_items:,}", found)
         return places
 
-    def _turn(self) -> None:
+    def copy(self) -> None:
         """Write the cells in the order of columns, those of a column in the order of rows.
 
         They are counted by column first, and so go where they belong but for the order in a band of
@@ -618,7 +606,6 @@ class SparseMatrix(Matrix):
         firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
         band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
         to = ends[firsts]
-        assert self._copy is not None
         with self._copy.open("w+b") as file:
             for start in range(0, n_cells, TOGETHER):
                 cells = self._records(start, min(start + TOGETHER, n_cells))

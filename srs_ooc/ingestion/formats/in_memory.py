@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -232,6 +233,46 @@ def read_lines(
         remedy = "Leave the file alone until the ingest has ended, and ingest it again."
         raise unfit(what, expected, "its end before", remedy) from error
     return lines
+
+
+class CopiedTable(Table):
+    """A table that is copied to scratch once: when it is prepared, or else when it is first read.
+
+    Attributes
+    ----------
+    is_copied : bool
+        Whether it was.
+    """
+
+    is_copied = False
+    _copy: Any = None
+    _dtype: np.dtype[Any]
+    _what: str
+
+    def make_room(self, copy: Path, dtype: np.dtype[Any], nbytes: int) -> None:
+        """Make a file of so many bytes, for columns of cells of a dtype."""
+        self._copy, self._dtype = copy, dtype
+        with copy.open("wb") as file:
+            file.truncate(nbytes)
+
+    def prepare(self) -> None:
+        """Copy the table, if it is not copied yet."""
+        with _COPYING:
+            if not self.is_copied:
+                self.copy()
+                self.is_copied = True
+
+    def copy(self) -> None:
+        """Write the cells to scratch."""
+        raise NotImplementedError
+
+    def copied(self, positions: Indices) -> NDArray[Any]:
+        """Return columns of the copy, each a row of the result."""
+        self.prepare()
+        return read_lines(self._copy, self._dtype, 0, self.shape[0], positions, self._what)
+
+
+_COPYING = RLock()
 
 
 def _refused(what: str, found: str) -> InputError:

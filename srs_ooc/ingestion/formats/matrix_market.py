@@ -61,7 +61,7 @@ class MtxTable(SparseMatrix):
     """
 
     def __init__(self, file: File) -> None:
-        self._file, self._what, self._is_turned = file, str(file), False
+        self._file, self._what = file, str(file)
         others = [*filter(None, file.inner.removesuffix(".T").split("|"))]
         places = [file.path, *(file.path.parent / one for one in others)]
         self._parts = parts = [_Part(one, needs_lists=bool(others)) for one in places]
@@ -134,10 +134,6 @@ class _Part:
         there = [one for one in (place / "matrix.mtx", place / "matrix.mtx.gz") if one.is_file()]
         self.source = SourceFile(next(iter(there), place))
         self.pieces = PieceReader(self.source)
-        self._read_header()
-        self.lists = _lists_beside(self.source.path, needed=needs_lists or bool(there))
-
-    def _read_header(self) -> None:
         text, kinds = beginnings_of(self.source.path)[2], "|".join(_FIELDS)
         first = rf"(?i)%%MatrixMarket\s+matrix\s+coordinate\s+({kinds})\s+general\s*?\n"
         if not (known := re.match(f"{first}(?:[ \t\r]*\n|%.*\n)*".encode(), text)):
@@ -154,6 +150,7 @@ class _Part:
         if 4 * self.sizes[2] > factor * self.pieces.nbytes:
             found = f"{self.pieces.nbytes:,} bytes, which cannot hold them"
             raise unfit(self.source, f"{self.sizes[2]:,} entries", found)
+        self.lists = _lists_beside(self.source.path, needed=needs_lists or bool(there))
 
     def list_of(self, which: int) -> list[list[str]]:
         """Return the fields of each feature (0), or cell (1), one for each line of the matrix."""

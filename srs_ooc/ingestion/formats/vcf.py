@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import TextCoder, in_memory
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.sources import beginnings_of
 
@@ -30,7 +29,7 @@ _STEPS = 1 << 14  # PLINK 2 keeps dosages in such parts of 1
 _AGAIN = "Get the file again."
 
 
-class VariantTable(Table):
+class VariantTable(in_memory.CopiedTable):
     """Dosages of variants that a library reads one after another, from first to last.
 
     A feature is named by its variant's id; by ``chromosome:position:REF:ALT`` where that is "." or
@@ -56,7 +55,7 @@ class VariantTable(Table):
     dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, file: File, choices: str) -> None:
-        self._path, self._what, self._lock = file.path, str(file), Lock()
+        self._path, self._what = file.path, str(file)
         if file.inner not in ("", *choices.split(" or ")):
             raise self.wrong(f"{choices} after ::", "another", "Name one of them, or none.")
         self.library = file.library()
@@ -81,9 +80,7 @@ class VariantTable(Table):
         self.opening, self.held = formats.finding_leases(n_variants, of_rows)
         self.work_nbytes = 4 * MB + 250 * n_samples
         n_bytes = n_samples * n_variants * self.dtype.itemsize
-        self._copy, self._is_copied = file.scratch_file("genotypes", n_bytes), False
-        with self._copy.open("wb") as copy:
-            copy.truncate(n_bytes)
+        self.make_room(file.scratch_file("genotypes", n_bytes), self.dtype, n_bytes)
 
     def variants(self, n_samples: int) -> Iterator[list[str]]:
         """Yield CHROM, POS, ID, REF and ALT of each variant."""
@@ -103,7 +100,7 @@ class VariantTable(Table):
             for fields in (line.rstrip("\n").split("\t") for line in called):
                 yield ":".join([fields[i] for i in which])
 
-    def _fill(self) -> None:
+    def copy(self) -> None:
         """Write the dosages of all variants to the scratch file."""
         n = 0
         with self._copy.open("r+b") as copy:
@@ -115,12 +112,7 @@ class VariantTable(Table):
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return the dosages of variants, each a row of the result."""
-        with self._lock:
-            if not self._is_copied:
-                self._fill()
-                self._is_copied = True
-        kept = self._copy, self.dtype, 0, self.shape[0]
-        copies = in_memory.read_lines(*kept, positions, self._what).astype(np.float32)
+        copies = self.copied(positions).astype(np.float32)
         copies[copies < 0] = np.nan
         return copies
 
@@ -153,18 +145,15 @@ class VcfTable(VariantTable):
             raise self.wrong("VCF", how, f"Unpack it: `{how} -dc FILE > NEW`.")
         with suppress(AttributeError, OSError):  # what is wrong with a file is said here
             ctypes.CDLL(self.library.cyvcf2.__file__).hts_set_log_level(0)
-        self._check_end()
-        self.annotations = {"id": (samples := self._open().samples)}
-        self.count(file, len(samples), "cyvcf2")
-
-    def _check_end(self) -> None:
-        """Refuse blocks of gzip without the one that ends them: the file may be cut short."""
-        with self._path.open("rb") as file:
-            self._is_packed = (start := file.read(len(_BLOCKS))).startswith(_BLOCKS[:2])
-            file.seek(-min(len(_END), self._path.stat().st_size), 2)
-            if start == _BLOCKS and file.read() != _END:
+        # blocks of gzip without the one that ends them: the file may be cut short
+        with self._path.open("rb") as packed:
+            self._is_packed = (start := packed.read(len(_BLOCKS))).startswith(_BLOCKS[:2])
+            packed.seek(-min(len(_END), self._path.stat().st_size), 2)
+            if start == _BLOCKS and packed.read() != _END:
                 remedy = "Get the file again; if it is whole, `bgzip -dc FILE | bgzip > NEW`."
                 raise self.wrong("the block that ends a file of bgzip", "none", remedy)
+        self.annotations = {"id": (samples := self._open().samples)}
+        self.count(file, len(samples), "cyvcf2")
 
     def variants(self, n_samples: int) -> Iterator[list[str]]:
         """Yield CHROM, POS, ID, REF and ALT of each variant."""

@@ -123,7 +123,7 @@ class _Cells:
         return Items(self.shape[0], lambda part: self.decoder.items(self[part]), step)
 
 
-class ZarrTable(Table):
+class ZarrTable(in_memory.CopiedTable):
     """An array of two dimensions: features are columns of a scratch file, or rows read as they lie.
 
     The array is read once, in whole chunks, into the scratch file; rows are read as they lie where
@@ -175,10 +175,8 @@ class ZarrTable(Table):
         in_memory.memory_of(self, file.options).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
         nbytes = 0 if self.by_rows else n_rows * n_features * self._dtype.itemsize
-        self._copy, self._is_copied = file.scratch_file("zarr-columns", nbytes), False
-        if nbytes:
-            with self._copy.open("wb") as copy:
-                copy.truncate(nbytes)
+        self.make_room(file.scratch_file("zarr-columns", nbytes), self._dtype, nbytes)
+        self.is_copied = self.by_rows
 
     def _share(self, rows: int, features: int) -> None:
         """Settle by what is read, and in which parts, of chunks of so many rows and features."""
@@ -221,7 +219,7 @@ class ZarrTable(Table):
             return self._cells[features, rows]
         return self._cells[rows, features].T
 
-    def _fill(self) -> None:
+    def copy(self) -> None:
         """Read the array once, and write it feature by feature."""
         (n_rows, n_features), size = self.shape, self._dtype.itemsize
         step_rows, step = self._part
@@ -248,12 +246,7 @@ class ZarrTable(Table):
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         if not self.by_rows:
-            with _LOCK:
-                if not self._is_copied:
-                    self._fill()
-                    self._is_copied = True
-            copy, n_rows = (self._copy, self._dtype, 0), self.shape[0]
-            return self._numbers(in_memory.read_lines(*copy, n_rows, positions, self._what))
+            return self._numbers(self.copied(positions))
         first, stop, step = int(positions[0]), int(positions[-1]) + 1, self._step
         bands = range(first // step * step, stop, step)
         with _LOCK:
@@ -277,25 +270,22 @@ class _Group:
     """A group of Zarr with the face that one of HDF5 has."""
 
     def __init__(self, group: Any, what: str) -> None:
-        self._what, self.name, self.attrs = what, f"/{group.path}", group.attrs.asdict()
-        self._members = dict(group.members())
-        self.file = self
+        self._group, self._what, self.file = group, what, self
+        self.name, self.attrs = f"/{group.path}", group.attrs.asdict()
 
     def members(self) -> dict[str, Any]:
         """Return groups and arrays by name."""
         return {
             name: (_Cells if _is_array(one) else _Group)(one, f"{self._what}, {name}")
-            for name, one in self._members.items()
+            for name, one in self._group.members()
         }
 
-    def keys(self) -> Collection[str]:
+    def keys(self) -> set[str]:
         """Return their names."""
-        return self._members.keys()
+        return {*self._group.keys()}
 
     def __contains__(self, path: str) -> bool:
-        first, _, rest = path.strip("/").partition("/")
-        one = self._members.get(first)
-        return one is not None and (not rest or rest in _Group(one, self._what))
+        return path in self._group
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
