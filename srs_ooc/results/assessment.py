@@ -21,14 +21,14 @@ from srs_ooc.evidence.effects import EffectTarget, Interval, effect_of
 from srs_ooc.evidence.rank_tests import FIXED_SHARES, Contrast, contrasts_log_p, strongest_of
 from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
-from srs_ooc.results.feature_record import fields_of, none_if_nan
 from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.report import Report
 from srs_ooc.runs.feature_tests import NOBODY, columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import Resources, categorical_features
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import Verdict
+from srs_ooc.runs.verdict import Verdict, none_if_nan
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import midpoints, whole_columns
 
@@ -136,7 +136,7 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
         stored = np.array(sorted(wanted), np.int64)
         read = there.codes(stored)
         for together, is_there in zip(several, are_there, strict=True):
-            record = _here(verdict, names, together, pairs)
+            record = _here(report.reading, together, pairs)
             if is_there:
                 at = np.array([places[names[f]] for f in together])
                 kind = there.categorical is not None and there.categorical[at[0]]
@@ -304,14 +304,12 @@ def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:
     return dict(zip(found, places_of(store, np.array([*found.values()])).tolist(), strict=True))
 
 
-def _here(
-    verdict: Verdict, names: dict[int, str], together: list[int], pairs: dict[str, PairRecord]
-) -> AssessedRecord:
+def _here(reading: Ranking, together: list[int], pairs: dict[str, PairRecord]) -> AssessedRecord:
     """Return what the run itself shows of a feature."""
-    name, *others = (names[feature] for feature in together)
+    name, *others = map(reading.name, together)
     said = vars(pairs[name]) if len(others) == 1 and name in pairs else {}
     if not others:
-        said = fields_of(verdict, together[0])
+        said = vars(reading.record(0, together[0]))
     effect, low, high = (said.get(what) for what in ("effect", "low", "high"))
     measure = said.get("measure", "") if others or effect else ""
     return AssessedRecord(name, False, " and ".join(others), measure, effect, low, high)
