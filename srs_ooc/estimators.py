@@ -32,7 +32,6 @@ from srs_ooc.ingestion.formats.in_memory import check_index, column_of, frame_li
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.rows import check_counts
 from srs_ooc.learners.tree_learner import TREE
-from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB
 from srs_ooc.runs.settling import declared
@@ -551,9 +550,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             self.q_values_[positions[verdict.table["stored"]]] = verdict.table["q_value"]
             self.effects_ = np.full(n, np.array((None, None, *[np.nan] * 3), _EFFECTS))
             for feature in verdict.table["stored"].tolist():
-                row = fields_of(verdict, feature)
-                if row["effect"] is not None:
-                    found = (row[name] for name in _EFFECTS.names or ())
+                line = reading.record(0, feature)
+                if line.effect is not None:
+                    found = (getattr(line, name) for name in _EFFECTS.names or ())
                     self.effects_[positions[feature]] = tuple(found)
         elif hasattr(self, "q_values_"):
             del self.q_values_, self.effects_

@@ -17,13 +17,13 @@ from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE, TABLE_ROWS, Brief, say, write_records
 from srs_ooc.results import ranking
-from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
+from srs_ooc.results.feature_record import ScoredRecord
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.inputs import read_lines
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.verdict import Verdict
+from srs_ooc.runs.verdict import FeatureRecord, Verdict
 from srs_ooc.store.opening import open_store
 
 _COLUMNS = {
@@ -133,7 +133,7 @@ def features_command(
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
-        shown = [record for record in kept if record.selected or not only_selected]
+        shown = [record for record in kept.values() if record.selected or not only_selected]
         write_records(FeatureRecord, shown, _shown(_VERDICT_COLUMNS, ledger), top, **form)
         return
     reading = Ranking(ledger, found, memory_mb * MB)

@@ -14,7 +14,7 @@ from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli import output, run_options
 from srs_ooc.cli.output import FILE, say, with_options
-from srs_ooc.results.feature_record import fields_of, held_text, lambda_text, why_none
+from srs_ooc.results.feature_record import held_text, lambda_text, why_none
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
@@ -231,9 +231,8 @@ def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
 def _worth(reading: Ranking, stored: int) -> str:
     """Return what speaks for a selected feature: its q-value, or its importance."""
     if reading.verdict is not None:
-        said = fields_of(reading.verdict, stored)
-        beside = " and ".join(map(reading.name, said["beside"]))
-        return f"q-value {said['q_value']:.4g}{beside and f', beside {beside}'}"
+        line = reading.record(0, stored)
+        return f"q-value {line.q_value:.4g}{(line.beside and f', beside {line.beside}') or ''}"
     importance = float(reading.importances(slice(stored, stored + 1))[0])
     return "never drawn" if importance < 0 else f"importance {importance:.4g}"
 

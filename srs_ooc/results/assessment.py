@@ -21,13 +21,13 @@ from srs_ooc.evidence.effects import EffectTarget, Interval, effect_of
 from srs_ooc.evidence.rank_tests import FIXED_SHARES, Contrast, contrasts_log_p, strongest_of
 from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
-from srs_ooc.results.feature_record import fields_of, none_if_nan
 from srs_ooc.results.pair_record import AT_ONCE, PairRecord, codes_of, pairs_of
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.report import Report
-from srs_ooc.runs.feature_tests import effect_target, target_of
+from srs_ooc.runs.feature_tests import NOBODY, effect_target, target_of
 from srs_ooc.runs.resources import Resources, categorical_features
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import Verdict
+from srs_ooc.runs.verdict import none_if_nan
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import midpoints, whole_columns
 
@@ -108,7 +108,10 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
         raise unfit(other.path, "a store of other rows", own, "Ingest a second cohort.")
     check_target(report.store, other)
     chosen = verdict.selected().tolist()
-    tested = [[feature, *fields_of(verdict, feature)["beside"]] for feature in chosen]
+    beside = (verdict.row(feature)["beside"].tolist() for feature in chosen)
+    tested = [
+        [f, *(o for o in others if o != NOBODY)] for f, others in zip(chosen, beside, strict=True)
+    ]
     names = {feature: report.reading.name(feature) for one in tested for feature in one}
     places = _places_of(other, names.values())
     there_as = [[places.get(names[feature], -1) for feature in one] for one in tested]
@@ -127,7 +130,7 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
         stored = np.array(sorted(wanted), np.int64)
         read, missing_code = there.codes(stored)
         for together, at in zip(tested[some], there_as[some], strict=True):
-            record = _here(verdict, names, together, pairs)
+            record = _here(report.reading, together, pairs)
             if min(at) >= 0:
                 row, codes = verdict.row(together[0]), read[np.searchsorted(stored, at)]
                 kind = bool(there.categorical[at[0]])
@@ -289,14 +292,12 @@ def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:
     return dict(zip(found, places_of(store, np.array([*found.values()])).tolist(), strict=True))
 
 
-def _here(
-    verdict: Verdict, names: dict[int, str], together: list[int], pairs: dict[str, PairRecord]
-) -> AssessedRecord:
+def _here(reading: Ranking, together: list[int], pairs: dict[str, PairRecord]) -> AssessedRecord:
     """Return what the run itself shows of a feature."""
-    name, *others = (names[feature] for feature in together)
+    name, *others = map(reading.name, together)
     said = vars(pairs[name]) if len(others) == 1 and name in pairs else {}
     if not others:
-        said = fields_of(verdict, together[0])
+        said = vars(reading.record(0, together[0]))
     effect, low, high = (said.get(what) for what in ("effect", "low", "high"))
     measure = said.get("measure", "") if others or effect else ""
     return AssessedRecord(name, False, " and ".join(others), measure, effect, low, high)

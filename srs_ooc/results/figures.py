@@ -17,10 +17,11 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
-from srs_ooc.results.feature_record import FeatureRecord, lambda_text, size_text
+from srs_ooc.results.feature_record import lambda_text, size_text
 from srs_ooc.results.pair_record import Pair
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
 from srs_ooc.runs.feature_tests import columns_of
+from srs_ooc.runs.verdict import FeatureRecord
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK = "#1d2229"

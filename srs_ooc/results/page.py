@@ -19,9 +19,9 @@ from srs_ooc.base.files import explained, published_file
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import json_of, markdown_of, words_of
-from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.figures import FIGURES, TAKES, image_of, nothing_to_draw
 from srs_ooc.results.report import Report, ends_of, profiles_of
+from srs_ooc.runs.verdict import FeatureRecord
 
 PLAIN_ROWS = 200
 """Rows of the table that are there without a script, too."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.arrays import Bools, Indices, Integers, Ints
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, halves
 from srs_ooc.evidence.effects import interaction, wide_enough
-from srs_ooc.results.feature_record import none_if_nan
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.feature_tests import NOBODY, columns_of, some_rows
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict import none_if_nan
 from srs_ooc.store.store import Store
 
 AT_ONCE = 32

@@ -1,7 +1,7 @@
 """What a run says of each feature, ranked."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import lgamma, log
 from typing import Any
@@ -12,23 +12,21 @@ from numpy.typing import NDArray
 from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Uints32
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
+from srs_ooc.base.records import Stateful
 from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
-from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
+from srs_ooc.evidence.tally import ModelScores, mean_importance
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.results import feature_record
-from srs_ooc.results.feature_record import FeatureRecord, PartReader, ScoredRecord, record_of
-from srs_ooc.runs.engine import TALLY
+from srs_ooc.results.feature_record import PartReader, ScoredRecord, explain
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
-from srs_ooc.runs.verdict import Verdict, kept_names
+from srs_ooc.runs.verdict import LINES, FeatureRecord, Lines, Verdict, none_if_nan
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.manifest import CONSTANT, Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
 MEMBERS_SHOWN = 5
@@ -38,7 +36,7 @@ Scores = Callable[[Integers, slice | Integers], tuple[Floats, Floats | None]]
 """Returns a run's own scores of features drawn so often, NaN where there are none, and errors."""
 
 
-class Ranking:
+class Ranking(Lines):
     """What a run's ledger says, read at one commit; the run may be going on.
 
     Parameters
@@ -56,12 +54,10 @@ class Ranking:
 
     Attributes
     ----------
-    n_iterations, n_selected : int
-        Iterations read, and features selected by then.
-    positions : uint32 (n_features,)
-        Source position of each stored feature.
-    tally, kept : Tally, KeptSet
-        What the iterations taught of each item; the features that entered F.
+    n_selected : int
+        Features selected by the iterations read.
+    kept : KeptSet
+        The features that entered F.
 
     Raises
     ------
@@ -87,16 +83,8 @@ class Ranking:
             room = _room_for_order(budget, ledger, manifest.n_features, beside_nbytes)
         self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.run.judge == "probe"
-        self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
-        # Before the tallies: checking what is read takes memory that is then free again.
-        self.positions = np.empty(manifest.n_features, np.uint32)
-        with store.unchanged():
-            self._names, self._kinds, self._said = store.names, store.kinds, store.feature_cells
-            for start, piece in store.pieces("positions"):
-                self.positions[start : start + len(piece)] = piece
-        self.tally = Tally(manifest.n_features, wins=not spec.concludes)
         self.kept = KeptSet(manifest.n_features)
-        parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
+        parts: dict[str, Stateful] = {SequentialRandomSubspace.name: self.kept}
         self.ranks_only, self._spec = spec.run.judge == "none", spec
         self._scores: Scores | None = None
         if part := spec.method.ranks_by:
@@ -107,9 +95,8 @@ class Ranking:
             parts[ModelScores.name], self._scores = models, models.scores
         kind = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.record_type, self._titles = feature_record.with_columns(kind, manifest.feature_columns)
-        self.n_iterations = ledger.load(parts).iteration
-        self._excluded = ledger.input("excluded", "<u4")
-        self.verdict, self.halves = Verdict.of(ledger), halves_of(ledger)
+        super().__init__(ledger, store, parts)
+        self._excluded, self.halves = ledger.input("excluded", "<u4"), halves_of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
 
@@ -204,7 +191,14 @@ class Ranking:
             places = np.flatnonzero(is_wanted[batch])
             entered = self._entered(batch[places], by_feature)
             for place, when in zip(places.tolist(), entered.tolist(), strict=True):
-                yield self.record(rank + place + 1, int(batch[place]), when or None)
+                stored = int(batch[place])
+                further = {"selected": True, "kept": True, "entered": when} if when else {}
+                line = self.record(rank + place + 1, stored, **further)
+                at = [int(self.positions[stored])]
+                for cells in self._store.feature_cells(at) if self._titles else ():
+                    shown = (cell or None for cell in cells)
+                    vars(line).update(zip(self._titles, shown, strict=True))
+                yield line
             rank += len(batch)
             if not (n_left := n_left - len(places)):
                 return
@@ -218,25 +212,19 @@ class Ranking:
         is_in = self.kept.features[places] == features
         return np.where(is_in, self.kept.entered[places], np.uint32(0))
 
-    def record(self, rank: int, stored: int, entered: int | None = None) -> FeatureRecord:
-        """Return the line of one stored feature, whose rank and entrance into F are known."""
+    def record(self, rank: int, stored: int, **further: Any) -> FeatureRecord:
+        """Return the line of one stored feature, whose rank is known."""
         n_drawn = int(self.tally.n_drawn[stored])
-        total = int(self.tally.importance[stored]) / self._unit
-        further: dict[str, Any] = {}
-        if entered is not None:
-            further = {"selected": True, "kept": True, "entered": entered}
         if self._has_probe and n_drawn:
             further["p_better"] = int(self.tally.n_better[stored]) / n_drawn
         if self._scores is not None:
             score, error = self._scores(np.array([n_drawn]), np.array([stored]))
-            further["score"] = feature_record.none_if_nan(score[0])
+            further["score"] = none_if_nan(score[0])
             if error is not None:
-                further["standard_error"] = feature_record.none_if_nan(error[0])
-        drawing, judged = (rank, n_drawn, total, self.n_iterations), (self.verdict, self.halves)
-        line = record_of(stored, self.name, drawing, *judged, self.record_type, **further)
-        for cells in self._said([int(self.positions[stored])]) if self._titles else ():
-            vars(line).update(zip(self._titles, (cell or None for cell in cells), strict=True))
-        return line
+                further["standard_error"] = none_if_nan(error[0])
+        if self.halves is not None:
+            further["halves"] = self.halves.share(stored)
+        return super().record(rank, stored, **further)
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -252,12 +240,12 @@ class Ranking:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
-        if self._kinds()[stored] == CONSTANT:
+        if self._store.kinds()[stored] == CONSTANT:
             return f"{name} is out: its values are all the same, or missing."
         shown = [self.name(other) for other in self.verdict.cluster_of(stored)[:MEMBERS_SHOWN]]
         record = next(self.records(np.array([stored])))
         is_out = self._excluded is not None and stored in self._excluded
-        return feature_record.explain(record, self._spec.fdr, shown, is_out=is_out)
+        return explain(record, self._spec.fdr, shown, is_out=is_out)
 
     @property
     def n_candidates(self) -> int:
@@ -278,10 +266,6 @@ class Ranking:
             ranks[self.positions[batch]] = np.arange(done + 1, done + 1 + len(batch))
             done += len(batch)
         return ranks
-
-    def name(self, stored: int) -> str:
-        """Return the name of a stored feature."""
-        return self._names[int(self.positions[stored])]
 
 
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
@@ -407,46 +391,24 @@ def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bo
 # The head of a ranking, from a run's ledger alone: its store may be gone.
 
 
-def kept_records(ledger: Run) -> list[FeatureRecord] | None:
-    """Return the lines of the features that the verdict put first, best first.
+def kept_records(ledger: Run) -> dict[int, FeatureRecord] | None:
+    """Return the lines of the features that the verdict put first by stored position, best first.
 
-    Parameters
-    ----------
-    ledger : Run
-        Open for reading.
+    None of a run without a verdict, or of one that a version made which kept no lines.
 
-    Returns
-    -------
-    list of FeatureRecord or None
-        None of a run without a verdict.
+    Raises
+    ------
+    RunError
+        If the run is of another version.
     """
-    verdict, names = Verdict.of(ledger), kept_names(ledger)
-    if verdict is None:
+    verdict = Verdict.of(ledger) if ledger.spec.concludes else None
+    if verdict is None or not ledger.has_meta(LINES):
         return None
-    features = verdict.order[: len(names)].astype(np.int64)
-    n_drawn, importance = np.zeros(len(features), np.uint32), np.zeros(len(features), np.int64)
-    pages = features // PAGE_ITEMS
-
-    def take(saved: Saved) -> None:  # of large arrays, from the pages they are on
-        for what, out in (("n_drawn", n_drawn), ("importance", importance)):
-            for page in np.unique(pages).tolist():
-                first = page * PAGE_ITEMS
-                held = np.zeros(min(PAGE_ITEMS, saved.length(what) - first), out.dtype)
-                saved.fill(what, held, page)
-                out[pages == page] = held[features[pages == page] - first]
-
-    n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
-    unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
-    halves = halves_of(ledger)
-    found = zip(features.tolist(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
-
-    def name(stored: int) -> str:
-        return names.get(stored, "a feature whose name is not kept")
-
-    records = []
-    for rank, (stored, drawn, total) in enumerate(found, 1):
-        drawing = rank, drawn, total, n_iterations
-        records.append(record_of(stored, name, drawing, verdict, halves))
+    (titles, *lines), halves = ledger.meta(LINES), halves_of(ledger)
+    records = {}
+    for stored, line in zip(verdict.order.tolist(), lines, strict=False):
+        record = FeatureRecord(**dict(zip(titles, line, strict=True)))
+        records[stored] = replace(record, halves=halves.share(stored) if halves else None)
     return records
 
 
@@ -460,14 +422,14 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     RunError
         Beginning with what is ``missing``, if the feature is another one.
     """
-    verdict, names = Verdict.of(ledger), kept_names(ledger)
+    verdict, kept = Verdict.of(ledger), kept_records(ledger) or {}
     if verdict is None:
         raise _no_verdict("--why", ranks_only=ledger.spec.run.judge == "none")
-    for stored, record in zip(names, kept_records(ledger) or (), strict=False):
+    for stored, record in kept.items():
         if record.name == name:
-            shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]
-            level = ledger.spec.fdr
-            return feature_record.explain(record, level, shown, is_out=False)  # it was drawn
+            shown = [kept[o].name for o in verdict.cluster_of(stored) if o in kept]
+            fdr = ledger.spec.fdr
+            return explain(record, fdr, shown[:MEMBERS_SHOWN], is_out=False)  # it was drawn
     raise RunError(
         f"{missing} --why without a store knows only the features that the verdict put first: "
         "`srs-ooc features RUN` shows them."

@@ -20,7 +20,6 @@ from srs_ooc.evidence.effects import effect_of
 from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import expected_beside, strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
-from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.pair_record import Pair, pairs_of
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
@@ -28,6 +27,7 @@ from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, stated_target
+from srs_ooc.runs.verdict import FeatureRecord
 from srs_ooc.store.store import Store
 
 LISTED = 10_000
@@ -151,10 +151,10 @@ class Report:
         if verdict is None:
             return []
         for stored in verdict.table["stored"][:LISTED].tolist():
-            row = fields_of(verdict, stored)
-            if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
-                effect = signed(row["measure"], row["effect"])
-                found.append((stored, effect, -log10(row["p_value"]), row["selected"]))
+            line = self.reading.record(0, stored)
+            p, effect = line.p_value, line.effect
+            if p is not None and effect is not None and str(line.direction).startswith(_BY_PLACE):
+                found.append((stored, signed(str(line.measure), effect), -log10(p), line.selected))
         shown = [found[i] for i in _spaced(len(found), SHOWN)]
         if self.task.n_rows <= LOOKED_AT:
             known = {stored for stored, *_ in found}.union(verdict.selected().tolist())

@@ -400,14 +400,14 @@ class MarginalTests:
             strengths[at], contrasts[at] = rank_tests.strongest_of(log_p, shares)
         return strengths, contrasts
 
-    def censored_by(self, features: Uints32, contrasts: Bytes) -> dict[int, float]:
+    def censored_by(self, features: Uints32, contrasts: Bytes) -> dict[str, float]:
         """Return the p-values of contrasts that censoring depends on, by feature."""
         if (risk := self._target.risk) is None or not len(features):
             return {}
         log_p = self._tested(features, self._target.of_censoring(risk))
         own = powers(log_p[np.arange(len(features)), contrasts % NO_CONTRAST])
         found = zip(features.tolist(), own.tolist(), strict=True)
-        return {feature: p for feature, p in found if p < rank_tests.CENSORING_LEVEL}
+        return {str(feature): p for feature, p in found if p < rank_tests.CENSORING_LEVEL}
 
     def _paced(self, n: int, done: int | None = None) -> Iterator[slice]:
         """Yield pieces of so many features, as large as the last ones were fast to test.

@@ -1,14 +1,13 @@
 """Bringing a run to its verdict, and the verdict as the ledger keeps it.
 
-What is selected is ordered by what it is worth together, and its names are kept, so that a verdict
-can be read without the store.
+What is selected is ordered by what it is worth together, and the lines of what comes first are
+kept, so that they can be read without the store.
 """
 
+import json
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from srs_ooc.base.arrays import Floats, Floats32, Integers, Uints32
 from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import exact_share
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.evidence import correlation
@@ -35,6 +34,7 @@ from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
+from srs_ooc.store.arrays import Categories
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
@@ -81,15 +81,12 @@ class Verdict:
     location : int (n_bins,)
         P-values of the location of all features, by the first bins
         (:func:`srs_ooc.evidence.rank_tests.binned`).
-    levels : dict
-        Names of the levels toward which effects of categorical features go, by stored position.
     """
 
     table: NDArray[Any]
     order: Uints32
     facts: dict[str, Any]
     location: Integers
-    levels: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ledger: Run) -> "Verdict | None":
@@ -97,8 +94,7 @@ class Verdict:
         arrays = ledger.read_arrays(VERDICT)
         if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
             return None  # or more iterations were done since
-        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS)
-        return cls(arrays["table"], arrays["order"], facts, arrays["location"], levels)
+        return cls(arrays["table"], arrays["order"], ledger.meta(CONCLUSION), arrays["location"])
 
     @cached_property
     def best(self) -> NDArray[Any]:
@@ -180,7 +176,8 @@ def verdict_on(
         facts["groups"] = note
     alone = neg_log10_p.copy()
     others = feature_tests.add_tests_beside(tests, neg_log10_p, leaders, state.features)
-    facts["p_beside"] = dict(zip(others, p_values_of(neg_log10_p[[*others]]).tolist(), strict=True))
+    p_beside = p_values_of(neg_log10_p[[*others]]).tolist()
+    facts["p_beside"] = dict(zip(map(str, others), p_beside, strict=True))  # as JSON has it
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
     first = feature_tests.strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
@@ -368,50 +365,178 @@ def _first_by_worth(resources: Resources, table: NDArray[Any], neg_log10_p: Floa
     return np.concatenate([head[places], found[HEAD:]])
 
 
-# Names of the features that a verdict ranks, kept so that they can be read without the store.
+# What a run says of one feature: its line. Those of the head of the list are kept in the ledger, so
+# that they can be read without the store.
 
-NAMES_NBYTES = 2_000_000
-"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
-RANKED_NAMES = "ranked_names"
-"""Name of the ledger's arrays with them."""
-LEVELS = "levels"
-"""The same of levels of categorical features, of a store that has some."""
-
-
-def _keep(ledger: Run, kind: str, features: Uints32, texts: Iterable[str]) -> None:
-    """Keep the names of stored features, as many of the first as there is room for."""
-    names: list[bytes] = []
-    room = NAMES_NBYTES
-    for name in map(str.encode, texts):
-        room -= len(name)
-        if room < 0:
-            break
-        names.append(name)
-    arrays: dict[str, NDArray[Any]] = {
-        "features": features[: len(names)],
-        "names": np.frombuffer(b"".join(names), np.uint8),
-        "ends": np.cumsum([len(name) for name in names], dtype=np.int64),
-    }
-    ledger.write_arrays(kind, arrays)
+LINES = "lines"
+"""Name of the ledger's record with the lines of the head: their titles, and a list for each."""
+LINES_NBYTES = 2_000_000
+"""Bytes of lines that a verdict keeps at most, the first by rank before the others."""
+DIFFERENCES: dict[int, str] = {
+    Contrast.LOCATION: "location",
+    Contrast.SPREAD: "spread",
+    Contrast.ABSENCE: "what is missing",
+}
+"""What a marginal test can show, in words."""
 
 
-def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
-    """Keep the names of the levels toward which effects of categorical features go."""
-    categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
-    there = table[[Measure(measure).is_of_level for measure in table["measure"].tolist()]]
-    levels = zip(there["stored"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
-    texts = ((categories.of(feature) or [])[level] for feature, level in levels)
-    _keep(ledger, LEVELS, there["stored"], texts)
+@dataclass(frozen=True)
+class FeatureRecord:
+    """One feature's line; None where the judge or the draws do not define a value.
+
+    ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
+    ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
+    ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
+    ``entered`` the iteration after which it entered F, counted from 1. A method that ranks by
+    scores of its own gives each feature its ``score``, and ``rank`` follows that.
+
+    The rest is of the final verdict, for features that reached its closing stage; these rank first,
+    by it. ``q_value`` is the smallest level at which it would be selected; ``score`` its mean
+    importance in the last round of the closing stage that it was in; ``tree_agreement`` the share
+    of ten batches of that round's trees that put it among as many as are selected, no measure of
+    evidence; ``cluster`` its cluster of rank-correlated features, from 1 by their best places. Of
+    its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and whether it passes
+    Benjamini and Hochberg, over all features, at the run's level. ``beside`` names the one or two
+    other features beside which it shows more than alone. Of a run with ``--halves``: ``halves`` is
+    the share of the halves of the rows that select it. ``inflation`` is lambda of the marginal
+    tests of all features, the same in each line.
+
+    Of selected and of marginally significant features, alone: which way they differ in words
+    (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%
+    interval, ``low`` and ``high``: from the rows that were searched, so too large on average. Of a
+    target of times ``censoring_p`` is the p-value of censoring that differs, where below 0.05.
+    """
+
+    name: str
+    rank: int
+    selected: bool
+    kept: bool
+    importance: float | None
+    importance_ensemble: float | None
+    n_drawn: int
+    p_better: float | None = None
+    entered: int | None = None
+    q_value: float | None = None
+    score: float | None = None
+    tree_agreement: float | None = None
+    halves: float | None = None
+    cluster: int | None = None
+    p_value: float | None = None
+    differs_in: str | None = None
+    passes_alone: bool | None = None
+    beside: str | None = None
+    inflation: float | None = None
+    direction: str | None = None
+    measure: str | None = None
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    censoring_p: float | None = None
 
 
-def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str]:
-    """Return the names by stored position, best first; none of a run that kept none."""
-    arrays = ledger.read_arrays(kind)
-    if arrays is None:
-        return {}
-    text, ends = arrays["names"].tobytes(), arrays["ends"].tolist()
-    names = [text[start:end].decode() for start, end in pairwise([0, *ends])]
-    return dict(zip(arrays["features"].tolist(), names, strict=True))
+_IN_WORDS = {"differs_in", "beside", "measure"}
+_AS_KEPT = (FeatureRecord.__annotations__.keys() & set(TABLE.names or ())) - _IN_WORDS
+"""Columns of the verdict that are shown as they are kept."""
+
+
+def none_if_nan(value: Any) -> Any:
+    """Return a number; None for NaN."""
+    return None if np.isnan(value) else value
+
+
+class Lines:
+    """What a run's ledger and its store say of each feature, as of one commit.
+
+    Parameters
+    ----------
+    ledger : Run
+        Open for reading.
+    store : Store
+        The run's store.
+    parts : dict of Stateful
+        Restored as of the same commit.
+    verdict : Verdict, optional
+        Where it is not in the ledger yet.
+
+    Attributes
+    ----------
+    positions : uint32 (n_features,)
+        Source position of each stored feature.
+    tally : Tally
+        What the iterations taught of each feature.
+    n_iterations : int
+        Iterations read.
+    """
+
+    record_type: type[FeatureRecord] = FeatureRecord
+
+    def __init__(
+        self,
+        ledger: Run,
+        store: Store,
+        parts: dict[str, Stateful],
+        verdict: Verdict | None = None,
+    ) -> None:
+        self._store, n_features = store, store.n_features
+        self._unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
+        # Before the tallies: checking what is read takes memory that is then free again.
+        self.positions = np.empty(n_features, np.uint32)
+        with store.unchanged():
+            self._names = store.names
+            for start, piece in store.pieces("positions"):
+                self.positions[start : start + len(piece)] = piece
+        self.tally = Tally(n_features, wins=not ledger.spec.concludes)
+        self.n_iterations = ledger.load({TALLY: self.tally} | parts).iteration
+        self.verdict = verdict or Verdict.of(ledger)
+
+    def name(self, stored: int) -> str:
+        """Return the name of a stored feature."""
+        return self._names[int(self.positions[stored])]
+
+    @cached_property
+    def _categories(self) -> Categories:
+        with self._store.unchanged():
+            return self._store.categories()
+
+    def record(self, rank: int, stored: int, **further: Any) -> FeatureRecord:
+        """Return the line of a stored feature, whose rank is known."""
+        n_drawn, n_iterations = int(self.tally.n_drawn[stored]), self.n_iterations
+        total = int(self.tally.importance[stored]) / self._unit
+        fields: dict[str, Any] = {
+            "name": self.name(stored),
+            "rank": rank,
+            "selected": False,
+            "kept": False,
+            "importance": total / n_drawn if n_drawn else None,
+            "importance_ensemble": total / n_iterations if n_drawn else None,
+            "n_drawn": n_drawn,
+        }
+        return self.record_type(**fields | self._judged(stored) | further)
+
+    def _judged(self, stored: int) -> dict[str, Any]:
+        """Return what the verdict says of a feature; nothing of one that it does not rank."""
+        verdict = self.verdict
+        if verdict is None or (row := verdict.row(stored)) is None:
+            return {}
+        found = {name: none_if_nan(row[name].item()) for name in _AS_KEPT}
+        measure, classes = Measure(int(row["measure"])), verdict.facts["classes"] or [""]
+        others = [self.name(other) for other in row["beside"].tolist() if other != NOBODY]
+        differs = DIFFERENCES.get(int(row["differs_in"]))
+        found |= {
+            "cluster": found["cluster"] or None,
+            "differs_in": "levels" if measure.is_of_level else differs,
+            "passes_alone": bool(row["p_value"] <= verdict.facts["marginal_cutoff"]),
+            "beside": " and ".join(others) or None,
+            "inflation": verdict.facts.get("lambda"),
+            "censoring_p": verdict.facts.get("censored_by", {}).get(str(stored)),
+        }
+        if found["effect"] is not None:
+            level, k = divmod(int(row["toward"]), len(classes))
+            texts = self._categories.of(stored) if measure.is_of_level else None
+            of_class = f"class {classes[k]}" if classes[k][:1].isdigit() else classes[k]
+            way = measure.direction(found["effect"], of_class, texts[level] if texts else "")
+            found |= {"direction": way, "measure": measure.title}
+        return found
 
 
 def conclude(ledger: Run, plan: Plan, until: int, state: Elimination, began: float) -> None:
@@ -426,9 +551,9 @@ def conclude(ledger: Run, plan: Plan, until: int, state: Elimination, began: flo
             verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
         return
-    facts = {
+    facts = verdict.facts
+    facts |= {
         "n_iterations": until,
-        **verdict.facts,
         "seconds": time.monotonic() - began - ledger.progress().seconds,
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
@@ -437,17 +562,15 @@ def conclude(ledger: Run, plan: Plan, until: int, state: Elimination, began: flo
     }
     if spec.adjusts_for:
         facts["adjust"] = ", ".join(spec.adjusts_for)
-    table, first = verdict.table, verdict.order
-    with plan.store.unchanged():
-        beside = table["beside"][np.isin(table["stored"], first)]
-        others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
-        shown, names = np.concatenate([first, others]), plan.store.names
-        places = plan.store.positions_of(shown).tolist()
-        _keep(ledger, RANKED_NAMES, shown, (names[at] for at in places))
-        if plan.store.manifest.kind_counts.get("categorical"):
-            keep_levels(ledger, plan.store, table)
+    said, room, kept = Lines(ledger, plan.store, {}, verdict), LINES_NBYTES, []
+    for rank, stored in enumerate(verdict.order.tolist(), 1):
+        kept.append([*vars(said.record(rank, stored)).values()])
+        room -= len(json.dumps(kept[-1]))
+        if room < 0:
+            break
+    ledger.set_meta(LINES, [[*FeatureRecord.__annotations__], *kept])
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
-    arrays = {"n_iterations": np.array(until), "table": table, "order": first}
+    arrays = {"n_iterations": np.array(until), "table": verdict.table, "order": verdict.order}
     arrays["location"] = verdict.location
     ledger.write_all([(VERDICT, arrays)], in_place_of=feature_tests.STRENGTHS)

@@ -380,15 +380,15 @@ class Categories:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self._has_any = "categories_first" in manifest.small_arrays
         if self._has_any:
-            self._kinds = read_array(path, manifest, "kinds")
-            self._first = read_array(path, manifest, "categories_first")
+            self._kinds = SmallFile(path, manifest, "kinds")
+            self._first = SmallFile(path, manifest, "categories_first")
             self._texts = Names(path, manifest, "categories")
             try:
-                self._check(read_array(path, manifest, "n_codes"))
+                self._check(SmallFile(path, manifest, "n_codes"))
             except ImpossibleError as error:
                 raise damaged(small_file(path, "categories_first"), error) from error
 
-    def _check(self, n_codes: NDArray[Any]) -> None:
+    def _check(self, n_codes: SmallFile) -> None:
         """Check that each categorical feature, and no other, has as many categories as codes."""
         kinds, first = self._kinds, self._first
         for start, stop in pairwise([*range(0, len(kinds), 1 << 16), len(kinds)]):
@@ -397,12 +397,12 @@ class Categories:
             if (counts != expected).any():
                 at = int((counts != expected).argmax())
                 wrong(f"{int(expected[at])} categories of feature {start + at}", int(counts[at]))
-        if int(first[-1]) != len(self._texts):
-            wrong(f"{int(first[-1]) + 1} offsets of categories", len(self._texts) + 1)
+        if (last := int(first[-1:][0])) != len(self._texts):
+            wrong(f"{last + 1} offsets of categories", len(self._texts) + 1)
 
     def of(self, feature: int) -> list[str] | None:
         """Return the categories of a stored feature, by code; None if it is not categorical."""
-        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+        if not self._has_any or self._kinds[feature : feature + 1] != CATEGORICAL:
             return None
         first, last = (int(i) for i in self._first[feature : feature + 2])
         return [text_of(text, self._texts.file) for text in self._texts.between(first, last)]
@@ -413,9 +413,9 @@ class Categories:
 
         None if it is not categorical, or all are codes of its categories or missing.
         """
-        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+        if not self._has_any or self._kinds[feature : feature + 1] != CATEGORICAL:
             return None
-        n_codes = int(self._first[feature + 1]) - int(self._first[feature])
+        n_codes = int(np.diff(self._first[feature : feature + 2].astype(np.int64))[0])
         is_code = (values >= 0) & (values < n_codes) & (values == np.floor(values))
         bad = ~(is_code | np.isnan(values))
         if not bad.any():

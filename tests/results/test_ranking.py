@@ -1,6 +1,7 @@
 """What is said of a verdict: why features are in or out, and why nothing is selected."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,11 @@ from click.testing import CliRunner
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.results.feature_record import (
-    explain,
-    fields_of,
-    held_text,
-    record_of,
-    why_none,
-)
+from srs_ooc.results.feature_record import explain, held_text, why_none
+from srs_ooc.results.ranking import kept_records
 from srs_ooc.runs import verdict as run_verdict
 from srs_ooc.runs.feature_tests import NOBODY
-from srs_ooc.runs.verdict import TABLE, Verdict
+from srs_ooc.runs.verdict import TABLE, Lines, Verdict
 
 
 def verdict_of(order=(), **given):
@@ -48,11 +44,26 @@ def verdict_of(order=(), **given):
     return Verdict(table, shown, facts, np.zeros(0, np.int64))
 
 
+class Named(Lines):
+    """The lines of a verdict without a ledger: its features are called f0, f1 and so on."""
+
+    def __init__(self, verdict, n_drawn=9):
+        self.verdict, self.n_iterations, self._unit = verdict, 9, 1.0
+        self.tally = SimpleNamespace(n_drawn=np.full(10, n_drawn), importance=np.ones(10, int))
+        self._categories = SimpleNamespace(of=lambda stored: ["a", "b", f"c of f{stored}"])
+
+    def name(self, stored):
+        return f"f{stored}"
+
+
+def line_of(feature, **given):
+    return Named(verdict_of(**given)).record(1, feature)
+
+
 def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    record = record_of(feature, "f{}".format, (rank, n_drawn, 1.0, 9), verdict, None)
-    return explain(record, "0.1", [], is_out=is_out)
+    return explain(Named(verdict, n_drawn).record(rank, feature), "0.1", [], is_out=is_out)
 
 
 def test_each_feature_has_its_reason():
@@ -120,7 +131,7 @@ def test_selected_features_come_in_the_order_to_show():
 def test_a_marginally_significant_feature_says_what_it_differs_in():
     assert "is marginally significant (p = 1e-09, it differs in spread)" in why(7)
     assert "is not marginally significant (p = 0.5)" in why(3)
-    found = [fields_of(verdict_of(), feature)["differs_in"] for feature in (7, 3, 5, 9)]
+    found = [line_of(feature).differs_in for feature in (7, 3, 5, 9)]
     assert found == ["spread", "location", "what is missing", None]
 
 
@@ -129,9 +140,9 @@ def test_a_feature_says_which_way_it_differs_and_by_how_much():
     assert "Alone, more spread in k2: ratio of spreads 2.50 (1.50 to 4.00); likely" in why(7)
     assert "Alone, lower in k2: AUC 0.25 (0.12 to 0.50); likely overstated" in why(3)
     assert "Alone" not in why(5)
-    found = fields_of(verdict_of(), 7)
+    found = line_of(7)
     names = "direction", "measure", "effect", "low", "high"
-    assert [found[name] for name in names] == [
+    assert [getattr(found, name) for name in names] == [
         "more spread in k2", "ratio of spreads", 2.5, 1.5, 4.0,
     ]  # fmt: skip
     unknown = np.full(5, np.nan)
@@ -140,9 +151,10 @@ def test_a_feature_says_which_way_it_differs_and_by_how_much():
     assert "Alone, no difference: AUC 0.50 (" in why(3, effect=neither)
 
 
-def test_a_level_whose_name_was_not_kept_has_its_number():
+def test_a_level_is_called_by_its_name():
     given = {"measure": np.full(5, 7, np.uint8), "toward": np.full(5, 2 * 2 + 1, np.int32)}
-    assert fields_of(verdict_of(**given), 7)["direction"] == "level no. 3 is more frequent in k2"
+    assert line_of(7, **given).direction == "level c of f7 is more frequent in k2"
+    assert line_of(7, **given).differs_in == "levels"
 
 
 @pytest.fixture(scope="module")
@@ -228,13 +240,15 @@ def test_what_needs_the_store_says_so(moved):
     assert isinstance(called("features", run, "--store", run / "nowhere").exception, Exception)
 
 
-def test_names_take_bounded_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_verdict, "NAMES_NBYTES", 12)
+def test_lines_take_bounded_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_verdict, "LINES_NBYTES", 1000)
     values = np.random.default_rng(0).standard_normal((60, 10))
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=(values[:, 0] > 0).astype(int))
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
     with run._ledger() as ledger:
-        assert len(run_verdict.kept_names(ledger)) == 6
+        kept = kept_records(ledger)
+    assert 2 < len(kept) < 7
+    assert [vars(line) for line in kept.values()] == run.features("records", top=len(kept))
 
 
 # A feature that is too good to be true is said where the result is: by run, features and report.

@@ -10,7 +10,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, RunError, UsageError
 from srs_ooc.ensemble import prediction
-from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.runs.verdict import FeatureRecord
 from srs_ooc.store.store import Store
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "a\x1b[2Jb"]

@@ -472,7 +472,7 @@ def test_the_head_of_a_ranking_says_halves_without_the_store(store, whole, tmp_p
     with closing(Run(whole, writable=False)) as ledger:
         kept = kept_records(ledger)
     shown = package.open_run(whole, store).features("records", top=len(kept))
-    assert [record.halves for record in kept] == [record["halves"] for record in shown]
+    assert [record.halves for record in kept.values()] == [record["halves"] for record in shown]
 
 
 @pytest.mark.parametrize(("n_features", "n_left_out"), [(FIRST, 0), (FIRST + 1, 1)])
