@@ -1,6 +1,6 @@
 """Calls beside a run: plan, verify, compact, sensitivity, synth, theory."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ def compact(
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
             asked = Request(memory_mb=cap_mb, threads=n_threads, cluster=cluster)
-            whole = Plan.of_run(ledger, place, asked, watch)
+            whole = replace(Plan.of_run(ledger, place, asked), watch=watch)
             found = compacted(ledger, whole, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"
         return found

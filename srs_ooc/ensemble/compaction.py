@@ -43,7 +43,6 @@ from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.whole_runs import (
     WholeRunJob,
-    from_workers,
     named,
     remove_part,
     select_within,
@@ -426,6 +425,7 @@ class FoldJob(WholeRunJob):
 
     sizes: list[int]
     label = "fold"
+    stage = "folds"
 
     @classmethod
     def of(cls, plan: Plan, n_iterations: int, sizes: list[int]) -> "FoldJob":
@@ -539,13 +539,11 @@ def folds_from_workers(
     job: FoldJob, plan: Plan, records: Records, folds: list[Fold]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
-    assert plan.request.cluster is not None
     known = {n: records.fold(fold.repeat, fold.fold) for n, fold in enumerate(folds)}
     parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
     done = {n: one for n, one in known.items() if one is not None and n not in parts}
     if parts:
-        asked = plan.request.cluster, job, parts, "folds", job.n_iterations, plan.watch
-        for number, record in from_workers(*asked):
+        for number, record in job.by_workers(plan, parts):
             records.keep_fold(record)
             done[number] = record
     return [done[n] for n in range(len(folds))] if len(done) == len(folds) else None
