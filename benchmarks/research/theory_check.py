@@ -129,7 +129,8 @@ def iterations_needed(
     asked, times = Request(memory_mb=CAP_NBYTES // MB, threads=1), np.empty(n_runs)
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(n_runs):
-            engine = resources.engine(None, seed)
+            resources.spec = spec.with_seed(seed)
+            engine = resources.engine(None)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
 

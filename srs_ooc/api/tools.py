@@ -1,5 +1,6 @@
 """Calls beside a run: plan, verify, compact, sensitivity, synth."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ def compact(
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
             asked = Request(memory_mb=cap_mb, threads=n_threads, cluster=cluster)
-            whole = Plan.of_run(ledger, place, asked, watch)
+            whole = replace(Plan.of_run(ledger, place, asked), watch=watch)
             found = compacted(ledger, whole, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"
         return found

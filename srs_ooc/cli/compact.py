@@ -69,7 +69,7 @@ def compact_command(
         held_out = compaction.rows_held_out(ledger, place, held_out_rows, time_split)
         with watched(RunProgress(megabytes, shows)) as (watch, received):
             asked = Request(memory_mb=megabytes, threads=threads, cluster=cluster)
-            plan = Plan.of_run(ledger, place, asked, watch)
+            plan = replace(Plan.of_run(ledger, place, asked), watch=watch)
             small = compaction.compact(ledger, plan, **how, held_out=held_out)
     if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)

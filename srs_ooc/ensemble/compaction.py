@@ -42,7 +42,6 @@ from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.whole_runs import (
     WholeRunJob,
-    from_workers,
     named,
     remove_part,
     select_within,
@@ -364,6 +363,7 @@ class FoldJob(WholeRunJob):
 
     sizes: list[int]
     label = "fold"
+    stage = "folds"
 
     @classmethod
     def of(cls, plan: Plan, n_iterations: int, sizes: list[int]) -> "FoldJob":
@@ -745,8 +745,8 @@ def _folds_done(
                 return
 
     found = one_by_one()
-    if parts and (cluster := plan.request.cluster) is not None:
-        found = from_workers(cluster, job, parts, "folds", job.n_iterations, plan.watch)
+    if parts and plan.request.cluster is not None:
+        found = job.by_workers(plan, parts)
     for number, record in found:
         records.keep(names[number], record)
         known[number] = record

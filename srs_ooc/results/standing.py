@@ -16,7 +16,7 @@ from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
 from srs_ooc.runs.screening import is_done, is_growth
-from srs_ooc.runs.settling import declared, is_of_a_method
+from srs_ooc.runs.settling import declared, owner_of
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.arrays import OWN
@@ -145,9 +145,11 @@ def values_of(status: Status) -> dict[str, Any]:
     if status.halves is not None:
         values["halves"] = status.halves
     held = {name: value for part in status.parts.values() for name, value in part.items()}
+    known = declared()
     # of a run whose model is no tree, and of no other
     others = {n for kind in learners() for n in kind.options()} - {*TreeParams.options()}
-    names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]
+    others |= {name for name in known if owner_of(name).startswith("--method")}
+    names = [name for name in known if name in held or name not in others]
     return values | {name: held.get(name) for name in names}
 
 

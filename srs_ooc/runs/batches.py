@@ -16,6 +16,7 @@ import numpy as np
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.text import MB
+from srs_ooc.runs.engine import Executor
 from srs_ooc.runs.jobs import Batch, Line, Work
 
 TASK_SECONDS = 0.2
@@ -86,7 +87,7 @@ class _Growing(Future[Outcome]):
         return cancelled
 
 
-class BatchExecutor:
+class BatchExecutor(Executor):
     """Sends iterations in batches that take about TASK_SECONDS each.
 
     How long an iteration takes is measured where it is grown; it decides the size of batches and
@@ -119,11 +120,6 @@ class BatchExecutor:
     def max_ahead(self) -> int:
         """Iterations that may be under way at once."""
         return min(self._n_under_way * self._size, self._most)
-
-    @property
-    def n_read_ahead(self) -> int:
-        """None: workers ask for the columns of a batch as it comes."""
-        return 0
 
     def announce(self, iteration: Iteration) -> None:
         """Do nothing: workers ask for the columns of a batch as it comes."""

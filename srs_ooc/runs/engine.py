@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 
 from srs_ooc.base.arrays import Ints32, Uints32
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
@@ -100,7 +99,8 @@ class Executor(Protocol):
 
     @property
     def n_read_ahead(self) -> int:
-        """Iterations beyond those whose columns may be asked for."""
+        """Iterations beyond those whose columns may be asked for; none unless said."""
+        return 0
 
     def announce(self, iteration: Iteration) -> None:
         """Say that ``iteration`` will be submitted soon."""
@@ -392,19 +392,3 @@ class Engine:
             states = {name: part.state() for name, part in self.parts.items()}
             self._book.commit(self.progress, states)
         return time.monotonic() - start
-
-
-def check_needs(sampler: Sampler, provides: frozenset[str], learner: str) -> None:
-    """Check that a learner gives a sampler what it must learn of each subspace.
-
-    Raises
-    ------
-    UsageError
-        Naming what is missing.
-    """
-    missing = sorted(sampler.needs - provides)
-    if missing:
-        raise UsageError(
-            f"--method {sampler.name}: expected a learner that provides {', '.join(missing)}, "
-            f"found {learner}. Choose another --model."
-        )

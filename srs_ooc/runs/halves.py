@@ -23,7 +23,6 @@ from srs_ooc.runs.verdict import Verdict, candidates_of
 from srs_ooc.runs.whole_runs import (
     WholeRunJob,
     fits_workers,
-    from_workers,
     named,
     remove_part,
     select_within,
@@ -141,6 +140,7 @@ class HalfJob(WholeRunJob):
     """What a worker needs to do the run on any half; its identity is the run's."""
 
     label = "half"
+    stage = "halves"
 
     def done(self, plan: Plan, number: int, what: None, folder: Path) -> Half | None:
         """Do the run on a half; see the base class."""
@@ -170,8 +170,7 @@ def select_by_halves(ledger: Run, plan: Plan) -> None:
     if cluster is not None and missing and fits_workers(cluster, plan, "halves"):
         place = WorkerStore.of(plan.store, cluster.worker_memory_mb)
         job = HalfJob(place, plan.spec.to_json(), plan.inputs, n_iterations)
-        parts = dict.fromkeys(missing)
-        found = from_workers(cluster, job, parts, "halves", n_iterations, plan.watch)
+        found = job.by_workers(plan, dict.fromkeys(missing))
     for number, half in found:
         ledger.write_arrays(f"half-{number}", half)
         remove_part(folder / str(number))

@@ -154,12 +154,13 @@ class SideFile:
                 places = places_in(block)
                 marked[places[places >= 0]] = True
                 here = found[start : start + len(block)]
-                if len(here) < len(block):
-                    raise self._changed()
-                here |= places >= 0
+                here |= places[: len(here)] >= 0
                 start += len(block)
             if start != self.n_lines:
-                raise self._changed()
+                raise UsageError(
+                    f"{self.file}: expected the {self.n_lines} lines that were there at first, "
+                    "found others: the file changed while it was read. Try again."
+                )
         if not found.all():
             lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
             first = next(lines, b"").decode()
@@ -178,12 +179,6 @@ class SideFile:
         for start, positions in store.pieces("positions"):
             out[start : start + len(positions)] = named[positions]
         return out
-
-    def _changed(self) -> UsageError:
-        return UsageError(
-            f"{self.file}: expected the {self.n_lines} lines that were there at first, found "
-            "others: the file changed while it was read. Try again."
-        )
 
 
 def hashed_names(names: Names, spare_nbytes: int) -> Iterator[Callable[[list[bytes]], Ints]]:

@@ -96,17 +96,24 @@ class Plan:
             check_stages(request.cap_nbytes, plan.stages())
             inputs = adjusted_inputs(store, inputs, request.options["adjust"])
             plan = cls._settled(store, inputs, request)
-        plan._check()
+        plan._check_table()
+        plan.check_rows()
+        try:
+            check_stages(request.cap_nbytes, plan.stages())
+            plan.check_halves()
+        except BudgetError as error:
+            tried = run_memory.trial_of(plan.spec, plan.shape)
+            counts_all = not (tried.seconds or plan.beside_nbytes)
+            if counts_all or request.options.get("subspace_size") != "max":
+                raise
+            raise BudgetError(
+                f"{error} But --subspace-size max grows with the cap, and leaves no room for "
+                "requests, messages or what a model takes: give a number instead."
+            ) from error
         return plan
 
     @classmethod
-    def of_run(
-        cls,
-        ledger: Run,
-        store: Store,
-        request: Request | None = None,
-        watch: Watch = lambda _: True,
-    ) -> Self:
+    def of_run(cls, ledger: Run, store: Store, request: Request | None = None) -> Self:
         """Return the plan of a run that is: what is not asked is as it was last.
 
         Raises
@@ -118,20 +125,13 @@ class Plan:
         """
         ledger.check_store(store)
         request = (request or Request()).of_run(ledger)
-        return cls.of_spec(ledger.spec, store, ledger.inputs, request, watch)
+        return cls.of_spec(ledger.spec, store, ledger.inputs, request)
 
     @classmethod
-    def of_spec(
-        cls,
-        spec: RunSpec,
-        store: Store,
-        inputs: Inputs,
-        request: Request,
-        watch: Watch = lambda _: True,
-    ) -> Self:
+    def of_spec(cls, spec: RunSpec, store: Store, inputs: Inputs, request: Request) -> Self:
         """Return the plan of a run whose identity is known."""
         shape = shape_of(store.manifest, inputs, spec.values())
-        return cls(request, spec, shape, store, inputs, watch=watch)
+        return cls(request, spec, shape, store, inputs)
 
     @classmethod
     def of_shape(
@@ -191,8 +191,8 @@ class Plan:
 
     def variant(self, spec: RunSpec, inputs: Inputs, **asked: Any) -> Self:
         """Return the plan of another run on the store, of which other things may be ``asked``."""
-        request = replace(self.request, **asked)
-        return self.of_spec(spec, self.store, inputs, request, self.watch)
+        other = self.of_spec(spec, self.store, inputs, replace(self.request, **asked))
+        return replace(other, watch=self.watch)
 
     def half(self, number: int) -> Self:
         """Return the run on a half of the rows, counted from 0, with a seed of its own.
@@ -318,23 +318,6 @@ class Plan:
         if counts and self.inputs.rows is not None:
             counts = tuple(np.bincount(self.table.target()[self.inputs.rows]).tolist())
         return tuple(count for count in counts if count)
-
-    def _check(self) -> None:
-        """Check that it can be begun."""
-        self._check_table()
-        self.check_rows()
-        try:
-            check_stages(self.request.cap_nbytes, self.stages())
-            self.check_halves()
-        except BudgetError as error:
-            tried = run_memory.trial_of(self.spec, self.shape)
-            counts_all = not (tried.seconds or self.beside_nbytes)
-            if counts_all or self.request.options.get("subspace_size") != "max":
-                raise
-            raise BudgetError(
-                f"{error} But --subspace-size max grows with the cap, and leaves no room for "
-                "requests, messages or what a model takes: give a number instead."
-            ) from error
 
     def check_rows(self) -> None:
         """Check that a run can be begun on the rows trained on.

@@ -11,7 +11,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Floats, Ints32
 from srs_ooc.base.budget import PROCESS_NBYTES, give_back, process_nbytes, resident_nbytes
-from srs_ooc.base.errors import StoppedError
+from srs_ooc.base.errors import StoppedError, UsageError
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
@@ -26,7 +26,6 @@ from srs_ooc.runs.engine import (
     Engine,
     Executor,
     ThreadExecutor,
-    check_needs,
     executor_of,
     fit_iteration,
     pool_of,
@@ -187,14 +186,17 @@ class Resources:
         if not self.plan.watch(self._step):
             raise StoppedError
 
-    def engine(
-        self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
-    ) -> Engine:
+    def engine(self, book: Ledger | None, trees: "TreeWriter | None" = None) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
-        ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
+        ``trees`` is where trees are kept, if they are recorded.
+
+        Raises
+        ------
+        UsageError
+            If the learner does not give the sampler what it must learn of each subspace.
         """
-        spec = self.spec if seed is None else self.spec.with_seed(seed)
+        spec = self.spec
         tie = key_of(spec.run.seed, Purpose.RANK_TIE)
         tally = Tally(self.n_features, wins=not spec.concludes)
         observers: dict[str, LearningPart] = {TALLY: tally}
@@ -218,7 +220,11 @@ class Resources:
             positions=self.task.positions,
         )
         sampler = spec.sampler.make(context)
-        check_needs(sampler, self.learner.provides, spec.learner.model)
+        if missing := sorted(sampler.needs - self.learner.provides):
+            raise UsageError(
+                f"--method {sampler.name}: expected a learner that provides {', '.join(missing)}, "
+                f"found {spec.learner.model}. Choose another --model."
+            )
         return Engine(
             sampler,
             self.executor,
@@ -260,7 +266,8 @@ class Resources:
         there = WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
         told = task.rows, task.target, self.plan.saves and closing is None, closing, task.weights
         job = GrowJob(there, self.spec.to_json(), *told)
-        return BatchExecutor(cluster.line(job), n_columns, job.round_size)
+        round_size = self.spec.run.round_size if closing is None else TREES
+        return BatchExecutor(cluster.line(job), n_columns, round_size)
 
 
 def categorical_features(store: Store) -> Bools | None:
@@ -301,11 +308,6 @@ class GrowJob(Job):
     records: bool = False
     closing: tuple[int, int] | None = None
     weights: Floats | None = None
-
-    @property
-    def round_size(self) -> int:
-        """Iterations that are proposed from one state."""
-        return int(self.identity["round_size"]) if self.closing is None else TREES
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from srs_ooc.base.arrays import Uints32
 from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step, Watch
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import scorer_of
 from srs_ooc.evidence.tally import best_features
@@ -166,26 +166,22 @@ def _searched(ledger: Run, plan: Plan, until: int, settled: dict[str, Any]) -> E
     None if it was stopped, or gets no verdict.
     """
     with tree_writer(ledger) as trees, Resources.of(plan) as resources:
-        engine = resources.engine(ledger, trees=trees)
+        engine = resources.engine(ledger, trees)
         keep(ledger, settled)
-        if not plan.spec.concludes:
-            _screen_only(engine, ledger, until, plan.watch)
-            return None
-        survivors = survivors_of(engine, resources, until)
-        del engine  # its tallies
-        return None if survivors is None else closed(resources, ledger, survivors, until)
+        if plan.spec.concludes:
+            survivors = survivors_of(engine, resources, until)
+            del engine  # its tallies
+            return None if survivors is None else closed(resources, ledger, survivors, until)
+        sampler = engine.sampler
 
+        def going() -> bool:
+            step = Step("", engine.iteration, until, sampler.n_kept)
+            return plan.watch(sampler.progress() or step)
 
-def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
-    """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    sampler = engine.sampler
-
-    def going() -> bool:
-        return watch(sampler.progress() or Step("", engine.iteration, until, sampler.n_kept))
-
-    engine.advance(until, going)
-    if engine.is_over:
-        ledger.set_meta("iterations", engine.iteration)
+        engine.advance(until, going)
+        if engine.is_over:
+            ledger.set_meta("iterations", engine.iteration)
+        return None
 
 
 def keep(ledger: Run, settled: dict[str, Any]) -> None:

@@ -87,7 +87,7 @@ def work_on(ledger: Run, store: Store, request: Request, watch: Watch = lambda _
     UsageError, BudgetError
         If the rows cannot be halved so often, or the cap cannot hold the work.
     """
-    plan = Plan.of_run(ledger, store, request, watch)
+    plan = replace(Plan.of_run(ledger, store, request), watch=watch)
     n_halves = plan.request.halves or 0
     settled = {HALVES: n_halves} if n_halves != ledger.n_halves else {}
     if len(halves.halves_done(ledger, n_halves)) < n_halves:

@@ -155,7 +155,8 @@ def _check_belong(
     chosen.add("model")  # of trees, too
     for name in options:
         if name not in chosen:
-            whose, found = owner_of(name), run.method if is_of_a_method(name) else run.judge
+            whose = owner_of(name)
+            found = run.method if whose.startswith("--method") else run.judge
             raise UsageError(
                 f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
@@ -178,11 +179,6 @@ def owner_of(name: str) -> str:
         return f"--judge {' or '.join(judges)}"
     of_methods = [called for called, method in methods() if name in method.options()]
     return f"--method {' or '.join(of_methods)}" if of_methods else ""
-
-
-def is_of_a_method(name: str) -> bool:
-    """Return whether an option belongs to some methods only."""
-    return owner_of(name).startswith("--method")
 
 
 def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Semaphore
-from typing import Any
+from typing import Any, ClassVar
 
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.text import MB
+from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work
 from srs_ooc.runs.ledger import VALID
@@ -44,6 +45,8 @@ class WholeRunJob(Job):
     inputs: Inputs
     n_iterations: int
     tells = True
+    stage: ClassVar[str]
+    """What its parts are called together."""
 
     @abstractmethod
     def done(self, plan: Plan, number: int, what: Any, folder: Path) -> Any:
@@ -80,6 +83,27 @@ class WholeRunJob(Job):
 
         return work
 
+    def by_workers(self, plan: Plan, parts: dict[int, Any]) -> Iterator[tuple[int, Any]]:
+        """Yield (number, outcome) of each part as the plan's workers are done with it.
+
+        ``parts`` are what each run needs, by its number. It ends early if told to stop: ``watch``
+        of the plan is told of the iterations of all of them together.
+        """
+        cluster, n_all, done = plan.request.cluster, self.n_iterations * len(parts), set[int]()
+        assert cluster is not None
+        with closing(cluster.line(self)) as line:
+
+            def goes_on() -> bool:
+                under_way = sum(n for number, n in dict(line.told).items() if number not in done)
+                reached = min(self.n_iterations * len(done) + under_way, n_all)
+                return plan.watch(Step(self.stage, reached, n_all))
+
+            for number, outcome in parallel_map(
+                line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
+            ):
+                done.add(number)
+                yield number, outcome
+
 
 def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
     """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
@@ -93,7 +117,8 @@ def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
         Run.begin(folder, plan.store, plan.spec, plan.inputs, facts)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
     with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
-        search(within, Plan.of_run(within, plan.store, plan.request, plan.watch))
+        here = Plan.of_run(within, plan.store, plan.request)
+        search(within, replace(here, watch=plan.watch))
         return is_done(within, plan.n_iterations)
 
 
@@ -108,43 +133,6 @@ def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
         return tell(number, reached)
 
     return watch
-
-
-def from_workers(
-    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    job : Job
-        What the parts are of.
-    parts : dict
-        What each run needs, by its number.
-    stage : str
-        What they are called together.
-    n_each : int
-        Iterations of each, by which all are counted together.
-    watch : callable
-        Told how far all of them are.
-    """
-    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
-
-    done: set[int] = set()
-    with closing(cluster.line(job)) as line:
-
-        def goes_on() -> bool:
-            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
-            reached = min(n_each * len(done) + under_way, n_each * len(parts))
-            return watch(Step(stage, reached, n_each * len(parts)))
-
-        for number, outcome in parallel_map(
-            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
-        ):
-            done.add(number)
-            yield number, outcome
 
 
 def fits_workers(cluster: Cluster, plan: Plan, what: str) -> bool:

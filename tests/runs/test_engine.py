@@ -335,7 +335,8 @@ def times_to_find_all(store, alpha, relevant):
     asked, times = Request(memory_mb=1000, threads=1), []
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(N_RUNS):
-            engine = resources.engine(None, seed)
+            resources.spec = spec.with_seed(seed)
+            engine = resources.engine(None)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
             engine.advance(10**6, lambda: sampler.n_kept < len(relevant))  # noqa: B023
