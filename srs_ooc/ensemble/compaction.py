@@ -29,6 +29,7 @@ from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.tree_learner import TREE, TreeLearner
+from srs_ooc.runs import whole_runs
 from srs_ooc.runs.engine import Engine, Speculation, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.inputs import Inputs, SideFile
@@ -40,12 +41,6 @@ from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.runs.verdict import candidates_of
-from srs_ooc.runs.whole_runs import (
-    WholeRunJob,
-    named,
-    remove_part,
-    select_within,
-)
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -352,7 +347,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class FoldJob(WholeRunJob):
+class FoldJob(whole_runs.WholeRunJob):
     """What of a run is repeated without the rows of each fold, here or by workers.
 
     Attributes
@@ -393,13 +388,13 @@ def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
     They have no scores yet. ``plan`` is the fold's; ``folder`` is where it is done, and is removed
     once it is.
     """
-    if not select_within(folder, plan):
+    if not whole_runs.select_within(folder, plan):
         return None
     with Run(folder, writable=False) as within:
         whole = nest_run(within, plan)
     if whole is None:
         return None
-    remove_part(folder)
+    whole_runs.remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
@@ -734,7 +729,7 @@ def _folds_done(
 
     def one_by_one() -> Iterator[tuple[int, FoldRecord]]:
         for number, (fold, record) in parts.items():
-            watch = named(f"fold {number + 1} of {len(folds)}", plan.watch)
+            watch = whole_runs.named(f"fold {number + 1} of {len(folds)}", plan.watch)
             here, folder = fold.plan(replace(plan, watch=watch)), records.ledger.run / FOLDS_FOLDER
             if (record := record or nest_fold(here, fold, folder / names[number])) is None:
                 return

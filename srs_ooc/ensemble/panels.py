@@ -22,7 +22,7 @@ from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
-from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes
 
 CATEGORY_NBYTES = 8 << 20
@@ -274,7 +274,9 @@ class StorePanels:
                 if columns is None:
                     self._read_values(first, some)
                 else:
-                    self._read_codes(columns, first, some)
+                    rows = np.arange(first, first + len(ids), dtype=np.int32)
+                    some[:] = columns.codes(self._stored, rows)
+                    some[some == columns.manifest.missing_code] = np.nan
                 yield Panel(values, ids, labels if is_same else None)
         self._store.check_unchanged()
 
@@ -287,11 +289,6 @@ class StorePanels:
         for column, codes in zip(values, self._codes, strict=True):
             if codes is not None:
                 translate(column, codes)
-
-    def _read_codes(self, columns: ColumnStore, first: int, values: Floats) -> None:
-        rows = np.arange(first, first + values.shape[1], dtype=np.int32)
-        values[:] = columns.codes(self._stored, rows)
-        values[values == columns.manifest.missing_code] = np.nan
 
 
 def row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:

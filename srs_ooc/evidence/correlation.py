@@ -129,16 +129,10 @@ def single_linkage(codes: Integers, missing_code: int) -> Indices:
     n, n_rows = codes.shape
     least = max(LEAST_CORRELATION, min(CHANCE / math.sqrt(n_rows), ENOUGH))
     linked = np.sqrt(RankColumns(codes, missing_code).squares()) >= least
-    clusters = np.arange(n)
-    for first in range(n):
-        if clusters[first] != first:
-            continue
-        front = [first]
-        while front:
-            near = np.flatnonzero(linked[front.pop()] & (clusters != first))
-            near = near[near > first]
-            clusters[near] = first
-            front += near.tolist()
+    clusters, reached = np.arange(n), np.zeros(n, np.intp)
+    while not np.array_equal(clusters, reached):  # the first place that each is linked to
+        reached = clusters
+        clusters = np.minimum(clusters, np.where(linked, clusters, n).min(axis=1, initial=n))
     return clusters
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Uints32
+from srs_ooc.base.arrays import Bools, Floats, Indices, Uints32
 from srs_ooc.base.errors import RunError, unfit
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
@@ -68,7 +68,6 @@ class AssessedRecord:
 class _There(NamedTuple):
     """The other store, as features are tested there."""
 
-    store: Store
     task: Task
     target: rank_tests.RankTarget
     effects: EffectTarget
@@ -79,11 +78,7 @@ class _There(NamedTuple):
         task = Task.of(store, exchanges=True).by_group()
         kinds = categorical_features(store) if task.units is None else None
         kinds = np.zeros(store.n_features, np.bool_) if kinds is None else kinds
-        return cls(store, task, target_of(task), effect_target(task), kinds)
-
-    def codes(self, features: Ints) -> tuple[NDArray[Any], int]:
-        """Return the codes of features in all rows, or groups, and how many are not missing."""
-        return codes_of(self.store, self.task, features, np.arange(self.task.n_rows))
+        return cls(task, target_of(task), effect_target(task), kinds)
 
 
 def assess(report: Report, other: Store) -> list[AssessedRecord]:
@@ -123,12 +118,12 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     there, found = _There.of(other), list[AssessedRecord]()
     of_pairs = pairs_of(report.reading, report.task, report.store, only_selected=True)
     pairs = {p.record.name: p.record for p in of_pairs if p.record.within is None}
-    step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
+    step, every = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows)), np.arange(there.task.n_rows)
     for first in range(0, len(chosen), step):
         some = slice(first, first + step)
         wanted = {place for one in there_as[some] for place in one} - {-1}
         stored = np.array(sorted(wanted), np.int64)
-        read, missing_code = there.codes(stored)
+        read, missing_code = codes_of(other, there.task, stored, every)
         for together, at in zip(tested[some], there_as[some], strict=True):
             record = _here(report.reading, together, pairs)
             if min(at) >= 0:
@@ -161,7 +156,7 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
     at = {place: name for name, place in places.items()}
     for first in range(0, len(stored), step):
         some = np.array(stored[first : first + step], np.int64)
-        codes, code = there.codes(some)
+        codes, code = codes_of(other, there.task, some, np.arange(there.task.n_rows))
         kinds = there.categorical[some]
         log_p = contrasts_log_p(codes, code, there.target, categorical=kinds)
         strength, contrasts = strongest_of(log_p, FIXED_SHARES)

@@ -494,18 +494,17 @@ def compare(
     RunError, StoreError, BudgetError
         If a run or its store cannot be read, or not under the cap.
     """
-    sides = [ledger.spec.to_json() for ledger in ledgers]
-    values = {n: [side.get(n) for side in sides] for n in dict.fromkeys([*sides[0], *sides[1]])}
-    first, second = (
-        _named(ledger, store, cap_nbytes) for ledger, store in zip(ledgers, stores, strict=True)
-    )
-    selected, ranks = (first[2], second[2]), (first[3], second[3])
+    specs = [ledger.spec.to_json() for ledger in ledgers]
+    values = {n: [spec.get(n) for spec in specs] for n in dict.fromkeys([*specs[0], *specs[1]])}
+    sides = zip(ledgers, stores, strict=True)
+    found = [_named(ledger, store, cap_nbytes) for ledger, store in sides]
+    n_iterations, are_provisional, selected, ranks = zip(*found, strict=True)
     both, either = selected[0] & selected[1], selected[0] | selected[1]
     ranked = sorted(ranks[0].keys() & ranks[1].keys())
     return Comparison(
         ledgers[0].spec.store == ledgers[1].spec.store,
         {name: pair for name, pair in values.items() if pair[0] != pair[1]},
-        [first[0], second[0]],
+        list(n_iterations),
         list(map(len, selected)),
         len(both),
         len(both) / len(either) if either else None,
@@ -513,7 +512,7 @@ def compare(
         _spearman([ranks[0][name] for name in ranked], [ranks[1][name] for name in ranked]),
         _best(selected[0] - selected[1], ranks[0]),
         _best(selected[1] - selected[0], ranks[1]),
-        first[1] or second[1],
+        any(are_provisional),
     )
 
 

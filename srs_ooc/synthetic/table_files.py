@@ -12,15 +12,9 @@ from srs_ooc.base.arrays import Uints
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.text import MB
+from srs_ooc.synthetic import problems
 from srs_ooc.synthetic.cells import CELL_LIMIT, STEPS
-from srs_ooc.synthetic.problems import (
-    PIECE_CELLS,
-    TARGET_NAME,
-    Problem,
-    describe,
-    feature_name,
-    pieces,
-)
+from srs_ooc.synthetic.problems import Problem
 
 # Every cell of a text is one of 199,999 short strings.
 NAMES_AT_ONCE = 1 << 16
@@ -49,10 +43,10 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
     """Yield the table as CSV, header first and target last, in pieces of bounded size."""
     for start in range(0, problem.n_features, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, problem.n_features)
-        yield "".join(f"{feature_name(i)}," for i in range(start, stop)).encode()
-    yield f"{TARGET_NAME}\n".encode()
-    width = min(problem.n_features, PIECE_CELLS)
-    for start, stop in pieces(problem.n_rows, width):
+        yield "".join(f"{problems.feature_name(i)}," for i in range(start, stop)).encode()
+    yield f"{problems.TARGET_NAME}\n".encode()
+    width = min(problem.n_features, problems.PIECE_CELLS)
+    for start, stop in problems.pieces(problem.n_rows, width):
         endings = _endings()[problem.target(start, stop)][:, None]
         for left in range(0, problem.n_features, width):
             right = min(left + width, problem.n_features)
@@ -99,14 +93,14 @@ def write_problem(problem: Problem, folder: Path) -> None:
     shape = Shape(problem.n_rows, problem.n_features)
     target = problem.target(0, problem.n_rows).astype(np.int32)
     labels = tuple(str(label) for label in range(int(target.max()) + 1))
-    truth = describe(problem)
+    truth = problems.describe(problem)
     source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
     write_store(
         folder,
         CodedTable(problem),
         target,
-        TableFacts(TARGET_NAME, labels, source=source),
-        text_blocks(feature_name(position) for position in range(problem.n_features)),
+        TableFacts(problems.TARGET_NAME, labels, source=source),
+        text_blocks(problems.feature_name(position) for position in range(problem.n_features)),
         batch_features=fit_batch(shape, StoreForm(), WORK_NBYTES)[0],
         n_threads=N_THREADS,
     )
@@ -147,4 +141,6 @@ def write_table(problem: Problem, out: Path) -> None:
         else:
             write_csv(problem, scratch, compressed=name.endswith(".gz"))
         with published_file(truth_path(out)) as beside:
-            beside.write_text(json.dumps(describe(problem), indent=1) + "\n", encoding="utf-8")
+            beside.write_text(
+                json.dumps(problems.describe(problem), indent=1) + "\n", encoding="utf-8"
+            )

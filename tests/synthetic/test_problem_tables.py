@@ -73,7 +73,7 @@ def test_text_reads_back_as_the_table() -> None:
 def test_pieces_do_not_show(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(csv_pieces(PROBLEM))
     monkeypatch.setattr(problems, "PIECE_CELLS", piece)
-    monkeypatch.setattr(table_files, "PIECE_CELLS", piece)
+    monkeypatch.setattr(problems, "PIECE_CELLS", piece)
     monkeypatch.setattr(table_files, "NAMES_AT_ONCE", 4)
     found = list(csv_pieces(PROBLEM))
     assert b"".join(found) == whole
@@ -205,7 +205,7 @@ def test_no_table_without_its_truth(tmp_path, monkeypatch, error, name) -> None:
     def failing(problem: Madelon) -> None:
         raise error
 
-    monkeypatch.setattr(table_files, "describe", failing)
+    monkeypatch.setattr(problems, "describe", failing)
     with pytest.raises((StoreError, KeyboardInterrupt)):
         write_table(PROBLEM_OUTPUT, tmp_path / name)
     assert names(tmp_path) == []
