@@ -25,7 +25,12 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Line, PartWatch, Work
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
+from srs_ooc.runs.resources import (
+    blocks_of,
+    categorical_features,
+    closing_learner,
+    open_source,
+)
 from srs_ooc.runs.run_memory import worker_budget
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.training import training_response
@@ -98,7 +103,8 @@ class GrowJob(Job):
             room = self.store.memory_mb, n_threads, store.reading_nbytes
             budget = worker_budget(spec, shape, *room, saves=self.records)
             response = training_response(task)
-            learner = learner_of(spec, store, task, response, 1, stack, records=self.records)
+            kinds, made_of = categorical_features(store), (task, response, spec, stack)
+            learner = spec.learner.make(*made_of, categorical=kinds, records=self.records)
             source, ahead = open_source(shape, store, task, budget, stack)
         tiled = self.closing is not None or learner.tiled
         fits = learner

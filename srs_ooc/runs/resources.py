@@ -33,11 +33,10 @@ from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
-from srs_ooc.samplers.base import LOSS, SamplerContext
+from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
@@ -140,8 +139,9 @@ class Resources:
         )
         self.n_testers = budget.n_testers
         self.response = training_response(task)
-        self.learner = learner_of(
-            spec, store, task, self.response, budget.n_threads, stack, records=saves
+        kinds, made_of = categorical_features(store), (task, self.response, spec, stack)
+        self.learner = spec.learner.make(
+            *made_of, categorical=kinds, records=saves, n_threads=budget.n_threads
         )
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=self.learner.tiled)
         self.inputs, self.candidates = plan.inputs, plan.inputs.candidates(self.n_features)
@@ -242,22 +242,6 @@ def open_source(
     source = stack.enter_context(opened)
     source.columns.n_threads = budget.n_readers
     return source, stack.enter_context(ReadAhead(source.columns))
-
-
-def learner_of(
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    response: Response,
-    n_threads: int,
-    stack: ExitStack,
-    *,
-    records: bool,
-) -> Learner:
-    """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
-    how = {"n_threads": n_threads, "categorical": categorical_features(store)}
-    how |= {"records": records, "candidates": LOSS in spec.method.needs}
-    return spec.learner.make(task, response, spec.run, stack, **how)
 
 
 def closing_learner(learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]) -> Learner:
