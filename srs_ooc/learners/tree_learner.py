@@ -24,7 +24,6 @@ from srs_ooc.base.options import (
     Text,
     Whole,
     exact_share,
-    flag_of,
     floor_share,
     option,
     part_at,
@@ -462,13 +461,6 @@ class TreeParams(Params):
         UsageError
             If one does not.
         """
-        for kind in learners():
-            for name in kind.options():
-                if name in given and name != "model" and name not in cls.options():
-                    raise UsageError(
-                        f"--{flag_of(name)}: expected with --model {kind.called} only, found "
-                        f"--model {cls.model}. Leave it out, or choose that."
-                    )
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -513,12 +505,9 @@ class TreeParams(Params):
         """Return the options that a status shows."""
         return self.values()
 
-    def usual_size(self, size: int, n_candidates: int) -> int:
-        """Return q where none is given and ``size`` would be the method's."""
+    def fitting_size(self, size: int, n_candidates: int, *, is_given: bool) -> int:
+        """Return a q that works for one that does not; ``UsageError`` if that was given."""
         return size
-
-    def check_size(self, size: int, n_candidates: int) -> None:
-        """Refuse a q that does not work, with ``UsageError``."""
 
     def check_elsewhere(self) -> None:
         """Refuse workers elsewhere, with ``UsageError``."""
@@ -531,7 +520,7 @@ class TreeParams(Params):
         return None
 
     def make(
-        self, task: Any, response: Response, run: Any, stack: ExitStack, **how: Any
+        self, task: Any, response: Response, spec: Any, stack: ExitStack, **how: Any
     ) -> Learner:
         """Return the learner of a run's main loop, which works until ``stack`` ends.
 
@@ -541,16 +530,22 @@ class TreeParams(Params):
             What is learnt from.
         response : Response
             What its rows say.
-        run : srs_ooc.runs.spec.RunParams
-            What every run has.
+        spec : srs_ooc.runs.spec.RunSpec
+            Of the run.
         stack : ExitStack
             What has to end with the work is put there.
         **how
-            Of :class:`TreeLearner`.
+            Records, threads and categories of :class:`TreeLearner`.
         """
         how |= {"bootstrap": self.bootstrap, "row_sample": self.row_sample}
-        rows = TrainingRows.of(response, self.impurity)
-        return TreeLearner(rows, self.limits, run.subspace_size, self.trees_per_subspace, **how)
+        return TreeLearner(
+            TrainingRows.of(response, self.impurity),
+            self.limits,
+            spec.subspace_size,
+            self.trees_per_subspace,
+            candidates=LOSS in spec.method.needs,
+            **how,
+        )
 
     def model_scores(self, n_features: int) -> ModelScores | None:
         """Return the sums by which features are scored; None where importances do it."""

@@ -255,10 +255,8 @@ class Folds:
     splits : tuple of RowSplit
         Of each fold: fitted on the training rows of the others, predicting its own rows and the
         validation rows.
-    own : tuple of int64 arrays
-        Where each fold's own rows are among those it predicts.
-    held_out : tuple of int64 arrays
-        Where the validation rows are among them.
+    held_out : tuple of bool arrays
+        Which of the rows that each fold predicts are the validation rows; others are its own.
     strata : int (n_training,)
         Class of each training row.
     key : int
@@ -268,8 +266,7 @@ class Folds:
     validation: core.Ints32
     training: core.Ints32
     splits: tuple[core.RowSplit, ...]
-    own: tuple[core.Ints, ...]
-    held_out: tuple[core.Ints, ...]
+    held_out: tuple[core.Bools, ...]
     strata: core.Integers
     key: int
 
@@ -287,14 +284,12 @@ class Folds:
         """Return the same rows held out, and the others dealt once more; 0 is the first deal."""
         n_folds = n_folds or len(self.splits)
         fold = deal(self.strata, n_folds, core.derive(self.key, number) if number else self.key)
-        splits, own, held_out = [], [], []
+        splits, held_out = [], []
         for k in range(n_folds):
-            rows = self.training[fold == k]
-            predicted = np.sort(np.concatenate([rows, self.validation]))
+            predicted = np.sort(np.concatenate([self.training[fold == k], self.validation]))
             splits.append(core.RowSplit(self.training[fold != k], predicted))
-            own.append(np.searchsorted(predicted, rows).astype(np.int64))
-            held_out.append(np.searchsorted(predicted, self.validation).astype(np.int64))
-        return replace(self, splits=tuple(splits), own=tuple(own), held_out=tuple(held_out))
+            held_out.append(np.isin(predicted, self.validation))
+        return replace(self, splits=tuple(splits), held_out=tuple(held_out))
 
 
 def make_folds(
@@ -336,8 +331,7 @@ def make_folds(
     strata = strata[training]
     if rows is not None:
         training, validation = rows[training], rows[validation]
-    rows_of_all = Folds(validation, training, (), (), (), strata, core.derive(key, _FOLDS))
-    return rows_of_all.dealt(0, n_folds)
+    return Folds(validation, training, (), (), strata, core.derive(key, _FOLDS)).dealt(0, n_folds)
 
 
 def deal(strata: core.Integers, n_folds: int, key: int) -> core.Ints:

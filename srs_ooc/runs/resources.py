@@ -40,7 +40,7 @@ from srs_ooc.runs.run_memory import RunBudget, worker_leases
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
-from srs_ooc.samplers.base import LOSS, SamplerContext
+from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
@@ -149,9 +149,10 @@ class Resources:
         self.candidates = plan.inputs.candidates(self.n_features)
         self.n_candidates, self.n_testers = shape.n_candidates, budget.n_testers
         self.response = training_response(task)
-        how = {"n_threads": budget.n_threads, "categorical": categorical_features(store)}
-        how |= {"records": plan.saves, "candidates": LOSS in spec.method.needs}
-        self.learner: Learner = spec.learner.make(task, self.response, spec.run, stack, **how)
+        kinds, made_of = categorical_features(store), (task, self.response, spec, stack)
+        self.learner: Learner = spec.learner.make(
+            *made_of, categorical=kinds, records=plan.saves, n_threads=budget.n_threads
+        )
         n_rows, tiled = spec.learner.n_grown(shape.n_rows), self.learner.tiled
         self.blocks = [
             Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)

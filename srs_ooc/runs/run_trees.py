@@ -60,14 +60,11 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
         If the file is short or a record damaged, or there are not ``n_trees`` of them.
     """
     check_length(path, nbytes)
-    number, place = 0, len(TREES_MAGIC)
+    number = 0
     with _reading(path), path.open("rb") as file:
-        file.seek(place)
-        while place < nbytes:
-            length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
-            place += HEAD.size + length
+        for length, expected, end in heads(file, nbytes):
             crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
-            if not length or place > nbytes or crc != expected:
+            if not length or end > nbytes or crc != expected:
                 raise damaged(path, number)
             number += 1
     if n_trees is not None and number != n_trees:
@@ -75,14 +72,17 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     return number
 
 
-def count_trees(file: BinaryIO, nbytes: int) -> int:
-    """Return how many records end by byte ``nbytes`` of an open file of trees."""
-    number, place = 0, len(TREES_MAGIC)
+def heads(file: BinaryIO, nbytes: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the length and the CRC-32 of each record of an open file of trees, and where it ends.
+
+    Up to byte ``nbytes``; the file is then at the bytes of the record.
+    """
+    place = len(TREES_MAGIC)
     while place < nbytes:
         file.seek(place)
-        place += HEAD.size + HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))[0]
-        number += 1
-    return number
+        length, crc = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
+        place += HEAD.size + length
+        yield length, crc, place
 
 
 def damaged(path: Path, number: int) -> RunError:
@@ -170,7 +170,7 @@ class TreeWriter(Closing):
             file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
             self._file = self._open.enter_context(file)
             self._file.truncate(self.nbytes)
-            self._n_trees = count_trees(self._file, self.nbytes)
+            self._n_trees = sum(1 for _ in heads(self._file, self.nbytes))
             self._file.seek(self.nbytes)
 
     def close(self) -> None:

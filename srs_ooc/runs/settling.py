@@ -94,7 +94,7 @@ def settle(
     if largest:
         sampler = _with_draw_block(sampler, given, shape, size, cap_nbytes)
         sampler.check(shape.n_rows, shape.n_candidates, size)
-        learner.check_size(size, shape.n_candidates)
+        learner.fitting_size(size, shape.n_candidates, is_given=True)
     learner = replace(learner, max_features=settle_max_features(max_features, size))
     return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
 
@@ -124,7 +124,7 @@ def _default_size(draft: RunSpec, n_candidates: int, largest: int, for_two: int)
     default = draft.sampler.default_subspace(n_candidates)
     if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
-    default = draft.learner.usual_size(default, n_candidates)
+    default = draft.learner.fitting_size(default, n_candidates, is_given=False)
     usual = min(default, largest)
     few = for_two < max(min(100, n_candidates), draft.sampler.least_subspace(), 0.4 * usual)
     return default if few else min(default, for_two)
@@ -157,6 +157,9 @@ def _check_belong(
         if name not in chosen:
             whose = owner_of(name)
             found = run.method if whose.startswith("--method") else run.judge
+            if not whose:
+                called = next(one.called for one in learners() if name in one.options())
+                whose, found = f"--model {called}", kind.model
             raise UsageError(
                 f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."

@@ -156,22 +156,20 @@ class ModelParams(core.TreeParams):
         of_trees = core.TreeParams.options()
         return {name: value for name, value in self.values().items() if name not in of_trees}
 
-    def usual_size(self, size: int, n_candidates: int) -> int:
-        """Return a default q, or half of the features where it is all.
+    def fitting_size(self, size: int, n_candidates: int, *, is_given: bool) -> int:
+        """Return q, or half of the features where none is given and it would be all.
 
         Some subspaces must lack a feature, to be compared with.
         """
-        is_all = self.model_importance == SUBSPACES and size >= n_candidates
-        return ceil(n_candidates / 2) if is_all else size
-
-    def check_size(self, size: int, n_candidates: int) -> None:
-        """Refuse subspaces that cannot differ where their losses are compared."""
-        if self.model_importance == SUBSPACES and size >= n_candidates:
-            raise core.UsageError(
-                f"--subspace-size: expected fewer than the {n_candidates} features there are with "
-                f"--model-importance {SUBSPACES}, found {size}: no subspace would lack one. "
-                f"Take fewer, or --model-importance {PERMUTATION}."
-            )
+        if self.model_importance != SUBSPACES or size < n_candidates:
+            return size
+        if not is_given:
+            return ceil(n_candidates / 2)
+        raise core.UsageError(
+            f"--subspace-size: expected fewer than the {n_candidates} features there are with "
+            f"--model-importance {SUBSPACES}, found {size}: no subspace would lack one. "
+            f"Take fewer, or --model-importance {PERMUTATION}."
+        )
 
     def check_elsewhere(self) -> None:
         """Refuse a cluster."""
@@ -220,13 +218,14 @@ class ModelParams(core.TreeParams):
         return core.deal_folds(key, self.model_folds, task.target, *units, "--model-folds")
 
     def make(
-        self, task: Any, response: core.Response, run: Any, stack: ExitStack, **how: Any
+        self, task: Any, response: core.Response, spec: Any, stack: ExitStack, **how: Any
     ) -> core.Learner:
         """Return the learner; libraries have one thread until ``stack`` ends."""
         target = Target(task.target, max(1, len(task.classes)))
         models.make_estimator(self.model, self.parameters, is_regression=target.is_regression)
         stack.enter_context(models.one_thread())
-        return EstimatorLearner(self, target, self.folds(task, run.seed), response.center or 0.0)
+        folds = self.folds(task, spec.run.seed)
+        return EstimatorLearner(self, target, folds, response.center or 0.0)
 
     def model_scores(self, n_features: int) -> core.ModelScores | None:
         """Return the sums of what features cost; None where the method scores them."""

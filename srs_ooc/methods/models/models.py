@@ -81,19 +81,25 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
 
 
 def _imported(path: str) -> type:
-    """Return the class at an import path."""
+    """Return the class at an import path.
+
+    Nothing is imported from the current folder, unless PYTHONPATH names it: a file that happens to
+    lie there, such as ``joblib.py``, would be run otherwise.
+    """
     from sklearn.base import BaseEstimator
 
-    module, _, name = path.rpartition(".")
+    before, (module, _, name) = list(sys.path), path.rpartition(".")
+    sys.path[:] = safe_path()
     try:
-        with current_folder_left_out():
-            found = getattr(import_module(module), name)
+        found = getattr(import_module(module), name)
     except Exception as error:  # whatever a module does as it loads
         raise core.UsageError(
             f"--model: expected an estimator at {path}, could not import it: "
             f"{type(error).__name__}: {str(error)[:200]}. Check the spelling, or install the "
             "package; of the current folder nothing is imported, unless PYTHONPATH names it."
         ) from error
+    finally:
+        sys.path[:] = before
     if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
         raise core.UsageError(
             f"--model: expected a class of scikit-learn estimators at {path}, found "
@@ -117,20 +123,6 @@ def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
             f"--model-params: expected what {path} is made with, found that it refuses: "
             f"{str(error)[:300]}. Give its parameters as JSON."
         ) from error
-
-
-@contextmanager
-def current_folder_left_out() -> Iterator[None]:
-    """Import nothing from the current folder in the block, unless PYTHONPATH names that folder.
-
-    A file that happens to lie there, such as ``joblib.py``, would be run otherwise.
-    """
-    found = list(sys.path)
-    sys.path[:] = safe_path()
-    try:
-        yield
-    finally:
-        sys.path[:] = found
 
 
 def safe_path() -> list[str]:
@@ -345,7 +337,12 @@ class DecodedBlock:
         is_known = (codes != np.iinfo(codes.dtype).max).T
         values = np.empty((block.n_rows, n_columns))
         for j, column in enumerate(codes):
-            values[:, j] = column if block.values is None else _looked_up(block.values[j], column)
+            values[:, j] = column
+            if block.values is not None:
+                own = block.values[j]
+                scaled = np.ldexp(own, -int(np.frexp(np.abs(own).max())[1]))
+                # the code of what is missing is beyond the last
+                values[:, j] = scaled.take(column, mode="clip")
         values[~is_known] = 0.0
         return cls(values, is_known)
 
@@ -379,12 +376,6 @@ class DecodedBlock:
 
 _ROUNDING = 1e-12
 """A deviation that is a smaller share of the mean than this is of rounding alone."""
-
-
-def _looked_up(values: core.Floats, codes: NDArray[np.unsignedinteger]) -> core.Floats:
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    scaled: core.Floats = np.ldexp(values, -exponent)
-    return scaled.take(codes, mode="clip")  # the code of what is missing is beyond the last
 
 
 # Libraries held to one thread, so that sums do not depend on the cores of a machine.

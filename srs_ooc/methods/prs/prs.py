@@ -189,8 +189,9 @@ class ParametricRandomSubspace(core.Sampler):
         weights = self._weights(fold, self.beta)
         if prs_math.effective_number(weights) < prs_math.BOUND * self._wanted_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
-        rows = self._folds.splits[fold].predicted[self._folds.own[fold]]
-        votes = self._votes_of(fold)[:, self._folds.own[fold]].astype(np.float64)
+        own = ~self._folds.held_out[fold]
+        rows = self._folds.splits[fold].predicted[own]
+        votes = self._votes_of(fold)[:, own].astype(np.float64)
         mean = (weights[:, None] * votes).sum(0) / self._n_models
         slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
         by_beta = prs_math.gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)

@@ -148,8 +148,7 @@ class RandomSubspaceEnsemble(core.Sampler):
         self.capacity, self._score_name = context.subspace_size, score_name
         self._key = core.derive(context.key, core.Purpose.JUDGED_SUBSETS)
         self._rows_key = core.derive(context.key, core.Purpose.JUDGED_ROWS)
-        sizes = params.candidates, params.max_size
-        self._batch = batch_size(*sizes, self._n_candidates, self.capacity)
+        self._batch = params.batch_size(self._n_candidates, self.capacity)
         self.n_batches = core.ceil_div(params.candidates, self._batch)
         self._criterion = params.judged_by(self._n_candidates)
         self.score = np.zeros(context.n_features)
@@ -486,9 +485,18 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
         n_splits = 1 if self.criterion == VALIDATION else self.folds
         return (self.candidates * n_splits + 1) / n_each, 0.0
 
+    def batch_size(self, n_features: int, capacity: int) -> int:
+        """Return how many of a model's subspaces an iteration judges, of so many features.
+
+        At least 1: a cap too small for one is refused elsewhere, with a number that this enters.
+        """
+        if capacity >= n_features:
+            return self.candidates
+        return max(1, min(self.candidates, capacity // self.max_size))
+
     def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
-        sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
-        return core.ceil_div(self.candidates, batch_size(*sizes, subspace_size))
+        size = self.batch_size(self.n_learnt(n_candidates), subspace_size)
+        return core.ceil_div(self.candidates, size)
 
     def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
@@ -523,16 +531,6 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
         truth, n_classes = held_out.Truth.of(context.known, folds.training), context.known.n_classes
         votes = Votes(truth, n_classes, folds.training, folds.validation, self.vote_cutoff)
         return RandomSubspaceEnsemble(self, context, votes, score)
-
-
-def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
-    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration.
-
-    At least 1: a cap too small for one is refused elsewhere, with a number that this enters.
-    """
-    if capacity >= n_features:
-        return n_subspaces
-    return max(1, min(n_subspaces, capacity // largest))
 
 
 def eta(subspaces: list[core.Uints32]) -> tuple[core.Uints32, core.Ints]:

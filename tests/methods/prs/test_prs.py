@@ -223,7 +223,9 @@ def test_folds_share_out_every_row_evenly_by_class(n_folds, seed, share):
     strata = np.random.default_rng(seed).integers(0, 3, 80)
     folds = make_folds(strata, n_folds, seed, share=share)
     assert sorted([*folds.training, *folds.validation]) == list(range(80))
-    own = [split.predicted[places] for split, places in zip(folds.splits, folds.own, strict=True)]
+    own = [
+        split.predicted[~places] for split, places in zip(folds.splits, folds.held_out, strict=True)
+    ]
     assert sorted(np.concatenate(own)) == folds.training.tolist()
     for split, rows, places in zip(folds.splits, own, folds.held_out, strict=True):
         assert split.predicted[places].tolist() == folds.validation.tolist()
@@ -242,7 +244,9 @@ def test_another_deal_of_the_same_rows_is_as_even_and_another_one(n_folds, seed,
     folds = make_folds(strata, n_folds, seed, share=0.2, rows=rows)
     again = folds.dealt(number)
     for deal in (folds, again):
-        own = [split.predicted[own] for split, own in zip(deal.splits, deal.own, strict=True)]
+        own = [
+            split.predicted[~held] for split, held in zip(deal.splits, deal.held_out, strict=True)
+        ]
         assert sorted(np.concatenate(own)) == folds.training.tolist()
         assert np.ptp([len(part) for part in own]) <= 1
         for split, part, held_out in zip(deal.splits, own, deal.held_out, strict=True):
