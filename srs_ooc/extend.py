@@ -59,6 +59,7 @@ from srs_ooc.base.options import (
     WordOrFile as WordOrFile,
     check_known as check_known,
     exact_share as exact_share,
+    flag_of as flag_of,
     option as option,
     whole_given as whole_given,
 )
@@ -97,6 +98,7 @@ from srs_ooc.base.text import (
     no_formula as no_formula,
 )
 from srs_ooc.cli.output import (
+    COUNT as COUNT,
     FILE as FILE,
     MEMORY_OPTION as MEMORY_OPTION,
     PROGRESS_OPTIONS as PROGRESS_OPTIONS,

@@ -45,7 +45,7 @@ def json_object(name: str, value: Any) -> str:
     UsageError
         If it is none; ``name`` is the option's.
     """
-    flag = f"--{flag_of(name)}"
+    flag = flag_of(name)
     try:
         found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
         if not isinstance(found, Mapping):
@@ -105,7 +105,7 @@ class ModelParams(Params):
             for name in cls.options():
                 if name != "model" and name in given:
                     raise UsageError(
-                        f"--{flag_of(name)}: expected with --model knn, svm, linear, lda, "
+                        f"{flag_of(name)}: expected with --model knn, svm, linear, lda, "
                         f"qda or an import path only, found --model {TREE}. Leave it out, or "
                         "choose that."
                     )
@@ -197,7 +197,7 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
     for name, value in estimator.get_params().items():  # processes would not be counted
         if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
             raise UsageError(
-                f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
+                f"model_params: expected {name} 1 for {path}, found {value}. Leave it out; "
                 "--threads fits several subspaces at once."
             )
     return estimator
@@ -236,13 +236,13 @@ def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
         known = sorted(kind._get_param_names())
         if unknown := sorted(set(params) - set(known)):
             raise UsageError(
-                f"--model-params: expected parameters of {path} ({', '.join(known)}), found "
+                f"model_params: expected parameters of {path} ({', '.join(known)}), found "
                 f"{', '.join(unknown)[:200]}. Leave out what is not among them."
             )
         return kind(**params)
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(
-            f"--model-params: expected what {path} is made with, found that it refuses: "
+            f"model_params: expected what {path} is made with, found that it refuses: "
             f"{str(error)[:300]}. Give its parameters as JSON."
         ) from error
 
@@ -441,8 +441,8 @@ def _shares(estimator: Any, rows: Floats, n_classes: int) -> Floats:
 def _refused(model: str, what: str, error: Exception) -> UsageError:
     return UsageError(
         f"--model {model}: expected an estimator that can be {what} on numbers, found that it "
-        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change --model-params, "
-        "--model-folds or --subspace-size, or choose another model."
+        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change model_params, "
+        "model_folds or --subspace-size, or choose another model."
     )
 
 

@@ -157,18 +157,16 @@ def _check_belong(
         if name not in chosen:
             whose, found = owner_of(name), run.method if is_of_a_method(name) else run.judge
             raise UsageError(
-                f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
     if "validation" in options and "validation_share" not in own:
         raise UsageError(
-            f"--validation-rows: expected a method that holds rows out, found --method "
+            f"validation_rows: expected a method that holds rows out, found --method "
             f"{run.method}. Leave it out, or choose another method."
         )
     if "validation" in options and "validation_share" in options:
-        raise UsageError(
-            "expected --validation-rows or --validation-share, found both. Leave one out."
-        )
+        raise UsageError("expected validation_rows or validation_share, found both. Leave one out.")
 
 
 def owner_of(name: str) -> str:
@@ -199,7 +197,7 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if given is not None and str(given) != str(found):
-            differences.append(f"{flag_of(name)} {found} (asked for: {given})")
+            differences.append(f"{name.replace('_', '-')} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
@@ -225,7 +223,7 @@ def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int
         return max(1, largest)
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         raise UsageError(f"--subspace-size: expected a whole number or 'max', found {asked!r}.")
-    return Whole(1, p, " (the features there are)").canonical("subspace_size", int(text))
+    return int(Whole(1, p, " (the features there are)").canonical("subspace_size", int(text)))
 
 
 def _with_draw_block(
@@ -273,8 +271,8 @@ def settle_model(
     for flag in TreeParams.options():
         if flag in given:
             raise UsageError(
-                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
-                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
+                f"{flag_of(flag)}: expected with --model {TREE} only, found --model "
+                f"{model.model}. Leave it out, or give what is the estimator's by model_params."
             )
     if saves_trees:
         raise UsageError(
@@ -286,7 +284,7 @@ def settle_model(
         for flag in ("model_importance", "model_folds"):
             if flag in given:
                 raise UsageError(
-                    f"--{flag_of(flag)}: expected with a method that scores features by "
+                    f"{flag_of(flag)}: expected with a method that scores features by "
                     f"their models, found --method {name}, which has scores and folds of its own. "
                     "Leave it out."
                 )
@@ -295,7 +293,7 @@ def settle_model(
     importance = model.model_importance or (PERMUTATION if holds else SUBSPACES)
     if holds and importance == SUBSPACES:
         raise UsageError(
-            f"--model-importance: expected {PERMUTATION} with --method {name}, found {SUBSPACES}: "
+            f"model_importance: expected {PERMUTATION} with --method {name}, found {SUBSPACES}: "
             "features held in every other subspace would share one score. Leave it out, or take "
             "--method rs."
         )
@@ -314,6 +312,6 @@ def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -
     if model.model_importance == SUBSPACES and subspace_size >= n_candidates:
         raise UsageError(
             f"--subspace-size: expected fewer than the {n_candidates} features there are with "
-            f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
-            f"Take fewer, or --model-importance {PERMUTATION}."
+            f"model_importance={SUBSPACES}, found {subspace_size}: no subspace would lack one. "
+            f"Take fewer, or model_importance={PERMUTATION}."
         )

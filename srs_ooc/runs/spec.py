@@ -227,5 +227,5 @@ def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     return (
         *notes,
         f"--model {spec.model.model}: up to {fitted}; `srs-ooc plan` tries one and says how long "
-        "that takes. Fewer --rounds, --candidates or --models take less.",
+        "that takes. Fewer rounds, candidates or models take less.",
     )

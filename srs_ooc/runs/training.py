@@ -127,7 +127,7 @@ def folds_of(spec: RunSpec, task: Task) -> Indices | None:
     if (n_folds := spec.model.model_folds) is None:
         return None
     key = key_of(spec.run.seed, Purpose.FOLDS)
-    return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")
+    return deal_folds(key, n_folds, task.target, task.strata, task.groups, "model_folds")
 
 
 def adjusted_inputs(store: Store, inputs: Inputs, names: str) -> Inputs:
