@@ -183,7 +183,16 @@ def whole_run(folder: Path, iterations: int) -> None:
     """Print the seconds and the peak of the long job."""
     store = make(folder, 1000, 50_000)
     with tempfile.TemporaryDirectory() as scratch:
-        options = ("--alpha", 0.5, "--q", 2500, "--judge", "probe", "--memory-mb", RUN_CAP_MB)
+        options = (
+            "--with",
+            "alpha=0.5",
+            "--q",
+            2500,
+            "--judge",
+            "probe",
+            "--memory-mb",
+            RUN_CAP_MB,
+        )
         out = ("--out", Path(scratch) / "a.run", "--iterations", iterations)
         done = srs_ooc("run", store, *out, *options)
     print(
@@ -255,8 +264,15 @@ def measure_all(folder: Path, sizes: list[str], iterations: int) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             run = ("run", store, "--method", "less", "--iterations", iterations)
             commands: dict[str, tuple[object, ...]] = {
-                "scores, norm": ("scores", store, "--scores", "norm", "--matrix", "codes"),
-                "scores, leverage": ("scores", store, "--scores", "leverage"),
+                "scores, norm": (
+                    "scores",
+                    store,
+                    "--with",
+                    "scores=norm",
+                    "--with",
+                    "matrix=codes",
+                ),
+                "scores, leverage": ("scores", store, "--with", "scores=leverage"),
                 "run, judge probe": (*run, "--judge", "probe", "--out", f"{scratch}/a.run"),
             }
             for what, command in commands.items():

@@ -63,7 +63,7 @@ def real_trees(store: Path, turns: int, few: int, many: int) -> None:
     """Print what an iteration costs on threads and on workers."""
     best: dict[str, float] = {}
     rankings = []
-    with dask_cluster("local:1", None, 2000) as one, dask_cluster("local:2", None, 2000) as two:
+    with dask_cluster("local:1", 2000) as one, dask_cluster("local:2", 2000) as two:
         ways = {
             "1 thread": (None, 1),
             "1 worker": (one, 1),

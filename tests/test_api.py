@@ -61,7 +61,9 @@ def test_a_run_and_its_result_print_nothing(store, tmp_path, capfd):
 
 @pytest.mark.slow
 def test_calls_without_a_run_are_their_commands_and_print_nothing(store, tmp_path, capfd):
-    said = list(csv.DictReader(io.StringIO(command("scores", store, "--csv", "--rank", 3).stdout)))
+    said = list(
+        csv.DictReader(io.StringIO(command("scores", store, "--csv", "--with", "rank=3").stdout))
+    )
     found = srs_ooc.scores(store, "records", rank=3)
     assert [{k: str(v) for k, v in record.items()} for record in found] == said
     size = ("--rows", 40, "--features", 30, "--relevant", 4)

@@ -39,7 +39,7 @@ def accuracy_of(run, held_out):
 def test_random_subspace_separates_the_relevant_features_of_madelon(madelon):
     """Twenty features stand clear of the other 480, by more than twice the importance."""
     _, store = madelon
-    srs_ooc("run", store, "--judge", "probe", "--alpha", 0, "--iterations", 4000, "--q", 100)
+    srs_ooc("run", store, "--judge", "probe", "--with", "alpha=0", "--iterations", 4000, "--q", 100)
     records = json_of("features", store.with_suffix(".run"), "--json")
     assert {record["name"] for record in records[:20]} == RELEVANT
     importances = [record["importance"] for record in records]
@@ -52,7 +52,7 @@ def test_the_ensemble_predicts_held_out_rows_of_madelon(madelon, tmp_path):
     (ids, held_out), accuracy = parted(madelon, lambda i: i % 2 == 0), {}
     for alpha in (0, 0.5):
         run = tmp_path / f"{alpha}.run"
-        options = ("--q", 50, "--alpha", alpha, "--iterations", 3000, "--save-trees")
+        options = ("--q", 50, "--with", f"alpha={alpha}", "--iterations", 3000, "--save-trees")
         srs_ooc("run", madelon[1], "--rows", ids, "--out", run, *options)
         accuracy[alpha] = accuracy_of(run, held_out)
     assert accuracy[0] > 0.6
@@ -62,7 +62,7 @@ def test_the_ensemble_predicts_held_out_rows_of_madelon(madelon, tmp_path):
 def test_leverage_scores_weigh_what_matters_in_madelon_by_their_rank(madelon):
     """As docs/methods/less.md shows: few directions are those of the relevant features."""
     for rank, expected in ((5, 0.975), (10, 0.488), (20, 0.244), (50, 0.098), (500, 0.04)):
-        records = json_of("scores", madelon[1], "--rank", rank, "--json")
+        records = json_of("scores", madelon[1], "--with", f"rank={rank}", "--json")
         share = sum(record["share"] for record in records if record["name"] in RELEVANT)
         assert share == pytest.approx(expected, abs=0.002), rank
 

@@ -254,8 +254,8 @@ def test_a_learner_from_outside_is_what_a_model_names(tmp_path, monkeypatch):
     best = [feature["name"] for feature in json_of("features", run, "--json")[:3]]
     assert sorted(best) == ["f0", "f1", "f2"]
     assert "--model means" in error_of("compact", run)
-    wrong = error_of("run", store, "--out", tmp_path / "w.run", *asked, "--model-folds", 3)
-    assert "--model-folds: expected with --model knn" in wrong
+    wrong = error_of("run", store, "--out", tmp_path / "w.run", *asked, "--with", "model_folds=3")
+    assert "model_folds: expected with --model knn" in wrong
 
 
 @pytest.mark.slow

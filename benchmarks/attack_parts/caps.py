@@ -226,9 +226,9 @@ FEWER: dict[str, Words] = {
 """The methods with few iterations: what they take of memory does not depend on how many."""
 FEWER["tests"] = ("--iterations", 60, "--q", 20)  # else no feature is left to compact
 for of_folds in ("prs", "rase"):
-    FEWER[of_folds] = (*FEWER[of_folds], "--folds", 3)  # tables of few rows hold no more
+    FEWER[of_folds] = (*FEWER[of_folds], "--with", "folds=3")  # tables of few rows hold no more
 FEWER_NETWORKS: dict[str, Words] = {
-    **NETWORKS, "genie3": ("--trees", 3), "srs": ("--method", "srs", "--trees", 20),
+    **NETWORKS, "genie3": ("--with", "trees=3"), "srs": ("--method", "srs", "--with", "trees=20"),
 }  # fmt: skip
 NUMBERS = ("prs", "rase", "svm", "knn", "less")
 """Methods and models that categories are not given to."""
@@ -347,7 +347,7 @@ def _cases(table: Table) -> Iterator[Case]:
     if table.is_text:
         return
     yield Case("scores", ("scores", store, "--csv"))
-    yield Case("scores norm", ("scores", store, "--csv", "--scores", "norm"))
+    yield Case("scores norm", ("scores", store, "--csv", "--with", "scores=norm"))
     chosen = folder / "chosen.txt"
     files = ("--regulators", chosen, "--targets", chosen)
     for name, options in FEWER_NETWORKS.items():

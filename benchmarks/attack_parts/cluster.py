@@ -97,7 +97,7 @@ def attack(
         return
     renew()
     must(*words, "--threads", 1)
-    expected, there = answer(), (*words, "--dask-scheduler-file", ground.file)
+    expected, there = answer(), (*words, "--dask", ground.file)
     for i in left:
         with tally.attack(name, i) as chance:
             renew()
@@ -181,16 +181,25 @@ def cluster(tally: Tally, folder: Path, n_each: int) -> None:
     run_of = ("run", store, "--out", run)
     net_of = ("network", narrow, "--out", edges, "--run", run)
     folds: Words = ("compact", compacted, "--folds", 4, "--repeats", 1, "--json")
-    rase = ("--method", "rase", "--iterations", 200, "--candidates", 200, "--rounds", 4)
-    prs = ("--method", "prs", "--epochs", 30, "--models", 20, "--folds", 3)
+    rase = (
+        "--method",
+        "rase",
+        "--iterations",
+        200,
+        "--with",
+        "candidates=200",
+        "--with",
+        "rounds=4",
+    )
+    prs = ("--method", "prs", "--with", "epochs=30", "--with", "models=20", "--with", "folds=3")
     work: dict[str, tuple[Words, Callable[[], object], Callable[[], str]]] = {
         "network genie3": (
-            ("network", store, "--out", edges, "--run", run, "--trees", 150),
+            ("network", store, "--out", edges, "--run", run, "--with", "trees=150"),
             partial(_remove, edges, run),
             partial(digest, edges),
         ),
         "network srs": (
-            (*net_of, "--method", "srs", "--trees", 4000),
+            (*net_of, "--method", "srs", "--with", "trees=4000"),
             partial(_remove, edges, run),
             partial(digest, edges),
         ),
@@ -198,7 +207,7 @@ def cluster(tally: Tally, folder: Path, n_each: int) -> None:
         "rase": ((*run_of, *rase), partial(_remove, run), of_run),
         "compact": (folds, partial(_restore, done, compacted), partial(must, *folds)),
         "run": (
-            (*run_of, "--iterations", 4000, "--q", 40, "--round-size", 100),
+            (*run_of, "--iterations", 4000, "--q", 40, "--with", "round_size=100"),
             partial(_remove, run),
             of_run,
         ),

@@ -244,12 +244,12 @@ def _store(folder: Path, store: Path) -> Thing:
         ("export", store, run, out, "--top", 20),
         ("export", store, run, small, "--top", 20),
         ("scores", store, "--csv"),
-        ("scores", store, "--csv", "--scores", "norm"),
+        ("scores", store, "--csv", "--with", "scores=norm"),
         ("predict", run, store, out),
         ("sensitivity", run, "--csv"),
         ("run", store, "--out", other, "--iterations", 30, "--threads", 1, "--json"),
         ("features", other, "--csv"),
-        ("network", store, "--trees", 1, "--out", out, "--threads", 1),
+        ("network", store, "--with", "trees=1", "--out", out, "--threads", 1),
     ]
     outs = (out, small, other, folder / "out.csv.network")
     return Thing(kept, store, commands, outs, is_store=True)

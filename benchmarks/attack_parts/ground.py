@@ -24,15 +24,35 @@ METHODS: dict[str, Words] = {
     "sensitivity": ("--iterations", 200, "--q", 20, "--closing", "sensitivity"),
     "prs": ("--method", "prs", "--iterations", 120),
     "less": ("--method", "less", "--iterations", 300),
-    "rase": ("--method", "rase", "--iterations", 24, "--candidates", 60, "--rounds", 3),
+    "rase": (
+        "--method",
+        "rase",
+        "--iterations",
+        24,
+        "--with",
+        "candidates=60",
+        "--with",
+        "rounds=3",
+    ),
     "rs": ("--method", "rs", "--iterations", 300, "--q", 20, "--judge", "positive"),
     "knn": ("--model", "knn", "--iterations", 120, "--q", 10),
 }
 NETWORKS: dict[str, Words] = {
-    "genie3": ("--trees", 20),
-    "srs": ("--method", "srs", "--trees", 100),
-    "prs": ("--method", "prs", "--epochs", 3, "--models", 4, "--folds", 3),
-    "joint": ("--method", "prs", "--joint", "0.001", "--epochs", 3, "--models", 4, "--folds", 3),
+    "genie3": ("--with", "trees=20"),
+    "srs": ("--method", "srs", "--with", "trees=100"),
+    "prs": ("--method", "prs", "--with", "epochs=3", "--with", "models=4", "--with", "folds=3"),
+    "joint": (
+        "--method",
+        "prs",
+        "--with",
+        "joint=0.001",
+        "--with",
+        "epochs=3",
+        "--with",
+        "models=4",
+        "--with",
+        "folds=3",
+    ),
 }
 _MEASURED = re.compile(
     r"\d[\d.,]* (?:s|ms|min|h) of work|peak memory \d+ MB|on disk +[\d.]+ \w+"

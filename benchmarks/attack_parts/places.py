@@ -44,7 +44,6 @@ def readers(folder: Path) -> Sequence[Words]:
         ("status", run),
         ("status", run, "--json"),
         ("inspect", store),
-        ("inspect", store, "--verify"),
         ("verify", store),
         ("verify", run),
         ("verify", trees),
@@ -83,7 +82,7 @@ def growers(folder: Path, out: Path) -> Sequence[tuple[Words, Path]]:
         for name, options in METHODS.items()
         if name not in ("knn", "rs", "sensitivity")
     ]
-    network = ("network", store, "--out", out / "e.csv", "--trees", 2, "--threads", 1)
+    network = ("network", store, "--out", out / "e.csv", "--with", "trees=2", "--threads", 1)
     return [(words, out / name) for words, name in [*of_run, (network, "e.csv.network")]]
 
 

@@ -85,7 +85,16 @@ class Figure:
                 continue
             if step > done:
                 q = max(1, int(float(q_share) * self.n_features))
-                options = ("--judge", self.judge, "--alpha", alpha, "--q", q, "--seed", self.seed)
+                options = (
+                    "--judge",
+                    self.judge,
+                    "--with",
+                    f"alpha={alpha}",
+                    "--q",
+                    q,
+                    "--seed",
+                    self.seed,
+                )
                 srs_ooc("run", self.store, "--out", run, *options, "--iterations", step)
             self._add(self._read(run, q_share, alpha, step, truth))
 

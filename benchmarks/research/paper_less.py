@@ -38,11 +38,11 @@ PUBLISHED = {"madelon": 0.26, "orl": 0.12}
 """The errors of Table 1."""
 METHODS = {
     "uniform": ("--method", "rs"),
-    "norm": ("--method", "less", "--scores", "norm", "--no-center"),
-    "norm, centred": ("--method", "less", "--scores", "norm"),
-    "leverage, r = 50": ("--method", "less", "--no-center"),
+    "norm": ("--method", "less", "--with", "scores=norm", "--with", "center=no"),
+    "norm, centred": ("--method", "less", "--with", "scores=norm"),
+    "leverage, r = 50": ("--method", "less", "--with", "center=no"),
     "leverage, r = 50, centred": ("--method", "less"),
-    "leverage, r = 5, centred": ("--method", "less", "--rank", "5"),
+    "leverage, r = 5, centred": ("--method", "less", "--with", "rank=5"),
 }
 Curve = list[tuple[int, float]]
 """Nodes of all trees and error on held-out rows, for each number of trees."""

@@ -193,7 +193,16 @@ def large(folder: Path, n_targets: int, trees: int) -> None:
     print(f"{n_genes} genes x {n_rows} rows, {trees} trees a target, under 512 MB, one core")
     for ensemble, k in WAYS:
         command = [sys.executable, "-P", "-m", "srs_ooc", "network", store, "--targets", targets]
-        command += ["--ensemble", ensemble, "--k", k, "--trees", trees, "--threads", 1]
+        command += [
+            "--with",
+            f"ensemble={ensemble}",
+            "--k",
+            k,
+            "--with",
+            f"trees={trees}",
+            "--threads",
+            1,
+        ]
         command += ["--memory-mb", 512, "--out", folder / f"{ensemble}-{k}.csv"]
         line = ["/usr/bin/time", "-f", "%U %S %M", *map(str, command)]
         done = subprocess.run(line, capture_output=True, text=True, check=True)

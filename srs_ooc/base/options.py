@@ -18,9 +18,11 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache, partial
 from importlib import import_module
+from operator import index
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
-from typing import Any, Protocol, Self, dataclass_transform
+from typing import Any, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.frames import check_kind
@@ -83,113 +85,156 @@ LARGEST = 2**31 - 1
 _KEY = "option"
 
 
-class Kind(Protocol):
-    """What values an option takes."""
+class Kind:
+    """What values an option takes; as it stands here a text, and nothing else.
+
+    Attributes
+    ----------
+    expected : str
+        What a value has to be, for messages and for help.
+    """
+
+    expected: str = "text"
+
+    def taken(self, value: Any) -> Any:
+        """Return a value as the identity of a run keeps it; ``ValueError`` if it is none."""
+        if not isinstance(value, str):
+            raise ValueError(value)  # noqa: TRY004 (whatever is wrong with a value)
+        return value
+
+    def of_text(self, text: str) -> Any:
+        """Return what a text of the command line says, or the text, which is refused then."""
+        return text
 
     def canonical(self, name: str, value: Any) -> Any:
         """Return the value as the identity of a run keeps it, or raise ``UsageError``."""
+        try:
+            return self.taken(value)
+        except (TypeError, ValueError) as error:
+            found = f"{value!r:.60}"
+            raise UsageError(
+                f"{flag_of(name)}: expected {self.expected}, found {found}."
+            ) from error
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Kind):
     """A whole number from ``low`` to ``high``; ``why`` says what ``high`` is."""
 
     low: int = 0
     high: int = LARGEST
     why: str = ""
 
-    def canonical(self, name: str, value: Any) -> int:
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        """The numbers."""
+        return f"a whole number from {self.low} to {self.high}{self.why}"
+
+    def taken(self, value: Any) -> int:
         """Return the number."""
-        is_flag = isinstance(value, bool)
-        if is_flag or not isinstance(value, int) or not self.low <= value <= self.high:
-            raise UsageError(
-                f"--{flag_of(name)}: expected a whole number from {self.low} to {self.high}"
-                f"{self.why}, found {str(value)[:40]}."
-            )
-        return value
+        if isinstance(value, bool) or not self.low <= (number := index(value)) <= self.high:
+            raise ValueError(value)
+        return number
+
+    def of_text(self, text: str) -> Any:
+        """Return the number of a text as people write it: 10000, 10_000, 1e4."""
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            return text
+        is_whole = number.is_finite() and abs(number) < 2**64 and number == int(number)
+        return int(number) if is_whole else text
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(Kind):
     """A decimal from 0 to 1, kept as its canonical text, so that it is exact."""
 
-    def canonical(self, name: str, value: Any) -> str:
+    expected = f"a decimal number from 0 to 1 with at most {DECIMALS} places"
+
+    def taken(self, value: Any) -> str:
         """Return the decimal text: ``0.50`` and ``5e-1`` are both ``0.5``."""
-        try:
-            return share_text(value)
-        except ValueError as error:
-            raise UsageError(
-                f"--{flag_of(name)}: expected a decimal number from 0 to 1 with at most "
-                f"{DECIMALS} places, found {str(value)[:40]!r}."
-            ) from error
+        return share_text(value)
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Kind):
     """A finite number of at least 0, kept as the shortest text that says it."""
 
-    def canonical(self, name: str, value: Any) -> str:
+    expected = f"a number from 0 to {LARGEST}"
+
+    def taken(self, value: Any) -> str:
         """Return the text: ``1e-3`` and ``0.0010`` are both ``0.001``."""
-        number = number_of(value)
+        number = math.nan if isinstance(value, bool) else number_of(value)
         if not 0 <= number <= LARGEST:
-            raise UsageError(
-                f"--{flag_of(name)}: expected a number from 0 to {LARGEST}, found "
-                f"{str(value)[:40]!r}."
-            )
+            raise ValueError(value)
         return repr(number)
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Kind):
     """One of a few words."""
 
     words: tuple[str, ...] = ()
 
-    def canonical(self, name: str, value: Any) -> str:
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        """The words."""
+        return f"one of {', '.join(self.words)}"
+
+    def taken(self, value: Any) -> str:
         """Return the word."""
-        if not isinstance(value, str) or value not in self.words:
-            raise UsageError(
-                f"--{flag_of(name)}: expected one of {', '.join(self.words)}, found "
-                f"{repr(value)[:60]}."
-            )
-        return str(value)
+        return self.words[self.words.index(value)]
 
 
 @dataclass(frozen=True)
-class WordOrFile:
+class WordOrFile(Kind):
     """One of a few words, or a file: the identity then has a digest of what is in it."""
 
     words: tuple[str, ...] = ()
+    expected = "a word, or the name of a file"
 
-    def canonical(self, name: str, value: Any) -> str:
+    def taken(self, value: Any) -> str:
         """Return the word, or the digest."""
         return str(value)
 
 
-@dataclass(frozen=True)
-class Flag:
-    """Yes or no: ``--name`` or ``--no-name``."""
+class Flag(Kind):
+    """Yes or no."""
 
-    def canonical(self, name: str, value: Any) -> bool:
+    expected = "yes or no"
+
+    def taken(self, value: Any) -> bool:
         """Return it."""
-        if not isinstance(value, bool | int) or value not in (0, 1):
-            raise UsageError(f"--{flag_of(name)}: expected True or False, found {value!r:.60}.")
+        if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
+            raise ValueError(value)
         return bool(value)
 
-
-def _as_text(_: str, value: Any) -> str:
-    return str(value)
+    def of_text(self, text: str) -> Any:
+        """Return yes or no."""
+        return {"yes": True, "true": True, "no": False, "false": False}.get(text.lower(), text)
 
 
 @dataclass(frozen=True)
-class Text:
-    """Text that the part itself looks into; ``read(name, value)`` returns it as it is kept."""
+class Text(Kind):
+    """Text, or a number; the part itself looks into it.
 
-    read: Callable[[str, Any], str] = _as_text
+    ``read(name, value)``, if there is one, returns it as it is kept.
+    """
+
+    read: Callable[[str, Any], str] | None = None
+    expected = "text or a number"
+
+    def taken(self, value: Any) -> str:
+        """Return the text."""
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError(value)  # noqa: TRY004 (whatever is wrong with a value)
+        return str(value)
 
     def canonical(self, name: str, value: Any) -> str:
-        """Return the text."""
-        return self.read(name, value)
+        """Return the text as it is kept, or raise ``UsageError``."""
+        read = self.read or super().canonical
+        return read(name, value)
 
 
 @dataclass(frozen=True)
@@ -303,9 +348,28 @@ def entries_of(documented: type) -> dict[str, str]:
     return {n: " ".join(text.split()) for n, text in _ENTRY.findall(str(documented.__doc__))}
 
 
+FLAGS = """
+    method subspace_size judge seed probe_min_draws probe_min_wins fdr closing adjust pairs model
+    max_features splitter bootstrap row_sample class_weight max_depth min_samples_leaf
+    trees_per_subspace exclude rows
+""".split()  # noqa: SIM905 (a list of words)
+"""Options that the command line spells ``--name``; all others of parts are ``--with NAME=VALUE``.
+"""
+
+
 def flag_of(name: str) -> str:
-    """Return the name of an option as the command line spells it, without its dashes."""
-    return name.replace("_", "-")
+    """Return the name of an option as messages have it: what comes after ``--with``, or a flag."""
+    return f"--{name.replace('_', '-')}" if name in FLAGS else name
+
+
+def line_of(name: str, value: Any) -> str:
+    """Return how the command line gives an option a value."""
+    if name not in FLAGS:
+        return f"--with {quote(f'{name}={value}')}"
+    flag = flag_of(name)
+    if isinstance(value, bool):
+        return flag if value else f"--no-{flag[2:]}"
+    return f"{flag} {quote(str(value))}"
 
 
 # What a caller from Python gives, checked before it is used.
@@ -339,23 +403,23 @@ def place_given(value: Any, name: str) -> Place:
     return value if isinstance(value, Url) else place_of(path_given(value, name))
 
 
-def whole_given(value: Any, name: str, low: int = 1) -> int | None:
-    """Return a whole number from ``low`` on; None where none is given.
+def given_as(kind: Kind, value: Any, name: str) -> Any:
+    """Return a value as ``kind`` takes it.
 
     Raises
     ------
     UsageError
-        If it is none, or out of range.
+        If it takes none such.
     """
-    if value is None:
-        return None
     try:
-        number = low - 1 if isinstance(value, bool) else value.__index__()
-    except (AttributeError, TypeError):
-        number = low - 1
-    if not isinstance(number, int) or not low <= number <= LARGEST:
-        raise unexpected(name, f"a whole number from {low} to {LARGEST}", value)
-    return number
+        return kind.taken(value)
+    except (TypeError, ValueError) as error:
+        raise unexpected(name, kind.expected, value) from error
+
+
+def whole_given(value: Any, name: str, low: int = 1) -> int | None:
+    """Return a whole number from ``low`` on, as :func:`given_as`; None where none is given."""
+    return None if value is None else given_as(Whole(low), value, name)
 
 
 def megabytes_given(value: Any, name: str = "--memory-mb") -> float:
@@ -373,16 +437,8 @@ def megabytes_given(value: Any, name: str = "--memory-mb") -> float:
 
 
 def flag_given(value: Any, name: str) -> bool:
-    """Return yes or no.
-
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    """
-    if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
-        raise unexpected(name, "True or False", value)
-    return bool(value)
+    """Return yes or no, as :func:`given_as`."""
+    return bool(given_as(Flag(), value, name))
 
 
 _Check = Callable[[Any, str], Any]
@@ -439,8 +495,7 @@ def check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> 
     for name in given:
         if name not in known:
             raise UsageError(
-                f"--{flag_of(name)}: expected an option of {of} ({', '.join(known)}), found "
-                "another name."
+                f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
             )
 
 

@@ -73,9 +73,9 @@ EXAMPLES = {
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
     "network": [
         "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
-        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv",
+        "srs-ooc network genes.zarr --with ensemble=extra-trees --k all --out edges.csv",
         "srs-ooc network genes.zarr --method srs --out edges.csv --top 1000",
-        "srs-ooc network genes.zarr --method prs --joint 0.001 --out edges.csv",
+        "srs-ooc network genes.zarr --method prs --with joint=0.001 --out edges.csv",
     ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
@@ -132,6 +132,13 @@ GROUPS = {
     "Other": "network synth theory",
 }
 """Commands as the help lists them."""
+MOVED = {
+    "--dask-scheduler-file": "--dask FILE",
+    "--cache-mb": "SRS_OOC_CACHE_MB in the environment",
+    "--cache-dir": "SRS_OOC_CACHE_DIR in the environment",
+    "--verify": "`srs-ooc verify STORE`",
+}
+"""Options that left before the first release, and what is there instead."""
 MOST_CHARACTERS = 4000
 """A message that quotes a file is no longer than this."""
 INTERRUPTED = 128 + signal.SIGINT
@@ -139,6 +146,12 @@ INTERRUPTED = 128 + signal.SIGINT
 
 class LazyGroup(click.Group):
     """A command group that imports a command's module when the command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; a key after ``--with`` is one word with it, the spelling of an option."""
+        words = iter(args)
+        joined = [f"{w} {next(words, '')}".strip() if w == "--with" else w for w in words]
+        return super().parse_args(ctx, joined)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a user's work."""
@@ -197,6 +210,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "srs-ooc"
         first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
+        if isinstance(error, click.NoSuchOption) and (new := _instead(error)):
+            _fail(f"{error.option_name}: expected {new}, found what that was called before.", 2)
         # Of an option the help is meant that lists them all.
         is_of_all = first and not isinstance(error, click.MissingParameter)
         which = "--help-all" if is_of_all else "--help"
@@ -218,6 +233,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _let_go()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 2)
+
+
+def _instead(error: click.NoSuchOption) -> str | None:
+    """Return how an option is spelled that had a flag before the first release."""
+    key = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
+    keys = [flag for one in error.ctx.command.params for flag in one.opts] if error.ctx else []
+    return f"--with {key}=VALUE" if f"--with {key}" in keys else MOVED.get(error.option_name)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -26,12 +26,12 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.command("compact")
 @click.argument("run", type=FILE)
 @output.RUN_STORE_OPTION
-@click.option("--max-features", type=click.IntRange(1), metavar="K",
+@click.option("--max-features", type=output.COUNT, metavar="K",
               help="The best set of exactly K features, or of all there are.  [default: the "
               "smallest set within one standard error of the best]")  # fmt: skip
-@click.option("--folds", type=click.IntRange(2), default=compaction.N_FOLDS, show_default=True,
+@click.option("--folds", type=output.whole(2), default=compaction.N_FOLDS, show_default=True,
               help="Folds of the rows, each held out once.")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(1), default=compaction.N_REPEATS, show_default=True,
+@click.option("--repeats", type=output.COUNT, default=compaction.N_REPEATS, show_default=True,
               help="How often the rows are split into folds anew.")  # fmt: skip
 @click.option("--held-out-rows", type=FILE, metavar="FILE", help="Hold out the rows whose ids FILE "
               "names, one a line, once, in place of folds.")  # fmt: skip
@@ -49,7 +49,7 @@ def compact_command(
     memory_mb: int | None,
     threads: int | None,
     cluster: Cluster | None,
-    shows: str | None,
+    shows: bool | None,
     as_csv: bool,
     as_json: bool,
     held_out_rows: Path | None,

@@ -150,7 +150,7 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
 
 
 _SHARED = {"memory_mb": output.MEMORY_OPTION, "threads": output.THREADS_OPTION}
-_TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
+_TYPES = {"FILE": FILE, "OLD": STORE, "N": output.COUNT}
 
 
 def _option_of(name: str, takes: Mapping[str, Any]) -> Callable[[Any], Any]:
@@ -182,10 +182,8 @@ _OPTIONS = [
     click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write "
                  "nothing."),
     click.option("--dask", metavar="ADDRESS", help="Code pieces on the workers of a Dask "
-                 "scheduler, as tcp://HOST:PORT, or local:N for N processes of this machine, each "
-                 "under --memory-mb."),
-    click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
-                 help="The same, of the scheduler that wrote FILE."),
+                 "scheduler, as tcp://HOST:PORT or the file that it wrote, or local:N for N "
+                 "processes of this machine, each under --memory-mb."),
 ]  # fmt: skip
 
 
@@ -200,10 +198,9 @@ def ingest_command(
     *,
     tables: tuple[Path, ...],
     store: Place,
-    shows: str | None,
+    shows: bool | None,
     dry_run: bool,
     dask: str | None,
-    dask_scheduler_file: Path | None,
     **given: Any,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
@@ -254,12 +251,12 @@ def ingest_command(
     tell = progress.show_bytes
 
     def make(path: Path) -> Manifest:
-        if dask is None and dask_scheduler_file is None:
+        if dask is None:
             table = tables[0] if len(tables) == 1 else list(tables)
             return make_store(table, path, options, tell)
         from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
-        with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
+        with dask_cluster(dask, int(options.memory_mb)) as cluster:
             return make_store(list(tables), path, options, tell, cluster.client)
 
     with progress:

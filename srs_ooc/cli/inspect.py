@@ -27,11 +27,8 @@ _FIRST_CLASSES = 20
 @click.option(
     "--row-ids", "listed", flag_value="row_ids", help="Only the ids of all rows, one a line."
 )
-@click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
 @MEMORY_OPTION
-def inspect_command(
-    store: Place, as_json: bool, listed: str | None, verify: bool, memory_mb: int
-) -> None:
+def inspect_command(store: Place, as_json: bool, listed: str | None, memory_mb: int) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
     \b
@@ -55,7 +52,6 @@ def inspect_command(
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
-      verified                  whether all of it was read and compared now
     """
     leases = [Lease("reading a store in pieces", READING_NBYTES)]
     Budget(memory_mb * MB, leases).check()
@@ -63,23 +59,19 @@ def inspect_command(
     row_nbytes = 9 * (opened.manifest.format != FORMAT or any(opened.added("covariate")))
     leases.append(Lease("a covariate, or events", row_nbytes * opened.n_rows))
     Budget(memory_mb * MB, leases).check()
-    if verify:
-        from srs_ooc.runs.verification import verified_store
-
-        verified_store(opened, memory_mb * MB)
     opened.check_files()
     if listed is not None:
         for text in opened.names if listed == "names" else opened.row_ids:
             write(text + "\n")
         return
-    facts = _facts(opened, verify)
+    facts = _facts(opened)
     if as_json:
         say(json.dumps(facts, indent=2))  # plain ASCII, as its texts are another's
     else:
         _show(store, facts, in_bed=opened.manifest.n_linked_rows > 0)
 
 
-def _facts(store: Store, verified: bool) -> dict[str, Any]:
+def _facts(store: Store) -> dict[str, Any]:
     manifest, names, events = store.manifest, store.names, store.events()
     target_range = None
     if manifest.task == "regression":
@@ -111,7 +103,6 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
         "fingerprint": store.fingerprint,
         **said("source", "inferred"),
         "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
-        "verified": verified,
     }
 
 
@@ -151,7 +142,6 @@ def _show(store: Place, facts: dict[str, Any], *, in_bed: bool) -> None:
         "names": names + (", ..." if facts["n_features"] > len(facts["first_names"]) else ""),
         "source": facts["source"].get("name", "not recorded"),
         "fingerprint": facts["fingerprint"],
-        "verified": "every byte is as it was written" if facts["verified"] else "",
     }
     for key, value in lines.items():
         if value != "":

@@ -16,17 +16,42 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import LARGEST, Kind, Whole
 from srs_ooc.base.text import cell_text, counted, no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.results.live import LINES, NOTHING
 
 FILE = click.Path(path_type=Path)
+WITH = "--with "
+"""What the spelling of an option begins with that has no flag of its own."""
+
+
+class Typed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """What a kind of option takes, as text or as a file of options has it."""
+
+    name = "value"
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, _: Any) -> Any:
+        """Return the value; its errors are the program's own."""
+        said = "" if param is None else param.opts[0].removeprefix(WITH)
+        value = self.kind.of_text(value) if isinstance(value, str) else value
+        return self.kind.canonical(said, value)
+
+
+def whole(low: int, high: int = LARGEST) -> Typed:
+    """Return the type of a whole number in a range, also written as 1e4 or 10_000."""
+    return Typed(Whole(low, high))
+
+
+COUNT = whole(1)
 
 
 def memory_option(said: str, default: int | None = None) -> Callable[[Any], Any]:
     """Return the option of the cap; ``said`` of its default."""
     text = "Cap on the memory of the process. It is the peak resident size, in MB of 10^6 bytes."
-    return click.option("--memory-mb", type=click.IntRange(1), default=default, metavar="MB",
+    return click.option("--memory-mb", type=COUNT, default=default, metavar="MB",
                         help=f"{text}  [default: {said}]")  # fmt: skip
 
 
@@ -37,19 +62,18 @@ SAFE_OPTION = click.option(
     "take for formulas.",
 )  # fmt: skip
 THREADS_OPTION = click.option(
-    "--threads", type=click.IntRange(1), metavar="N",
+    "--threads", type=COUNT, metavar="N",
     help="Workers; results do not depend on it.  [default: the cores there are]",
 )  # fmt: skip
 TOP_OPTION = click.option(
-    "--top", type=click.IntRange(1), metavar="N",
+    "--top", type=COUNT, metavar="N",
     help="Only the N best.  [default: 50 in a table, all in CSV and JSON]",
 )  # fmt: skip
 CSV_OPTION = click.option("--csv", "as_csv", is_flag=True, help="CSV with a header, every column.")
 PROGRESS_OPTIONS = [
-    click.option("-q", "--quiet", "shows", flag_value=NOTHING, default=None,
-                 help="Show no progress."),
-    click.option("-v", "--verbose", "shows", flag_value=LINES, default=None,
-                 help="Show progress as a line every second, with the time, on a terminal too."),
+    click.option("-v/-q", "--verbose/--quiet", "shows", default=None,
+                 help="Show progress as a line every second, with the time, on a terminal too; or "
+                 "show none."),
 ]  # fmt: skip
 """Of commands that show progress: ``shows`` is as :class:`RunProgress` takes it."""
 RECORD_OPTIONS = [
@@ -91,17 +115,33 @@ class Brief(click.Command):
         with formatter.indentation():
             for paragraph in cleandoc(self.help or "").split("\n\n")[:2]:
                 formatter.write_text(paragraph)
-        found = [option.get_help_record(ctx) or ("", "") for option in self.params]
-        records = [record for record in found if record[0].startswith("-")]
+        records = [record_of(one, ctx) for one in self.params if isinstance(one, click.Option)]
         of_flag = {flag: each for each in records for flag in re.findall(r"--[\w-]+", each[0])}
         shown = [(of_flag[flag][0], _first_sentence(of_flag[flag][1])) for flag in self.first]
         with formatter.section("Options"):
             formatter.write_dl(shown, col_max=20)
+        keys = [record for record in records if not record[0].startswith("-")]
+        if method := ctx.params.get("method"):
+            owners = [(key, *said.partition(": ")[::2]) for key, said in keys]
+            own = [(key, said) for key, owner, said in owners if method in owner.split()]
+            with formatter.section(f"Of --method {method}, as {WITH}KEY=VALUE"):
+                formatter.write_dl(own)
         self.format_epilog(ctx, formatter)
-        n_others = len(records) - len(shown)
+        n_others = len(records) - len(keys) - len(shown)
+        more = f"the other {n_others} options{' and all keys' * bool(keys)}"
         formatter.write_paragraph()
-        said = f"`{ctx.command_path} --help-all` lists the other {n_others} options and says more."
-        formatter.write_text(said)
+        formatter.write_text(f"`{ctx.command_path} --help-all` lists {more} and says more.")
+
+
+def record_of(parameter: click.Parameter, ctx: click.Context) -> tuple[str, str]:
+    """Return what help says of a parameter: of a key of ``--with`` also what it takes."""
+    flags, said = parameter.get_help_record(ctx) or ("", "")
+    if not parameter.opts[0].startswith(WITH):
+        return flags, said
+    takes = getattr(getattr(parameter.type, "kind", None), "expected", "the name of a file")
+    text, mark, default = said.partition("  [default")
+    key = flags.removeprefix(WITH).replace(" ", "=", 1)
+    return key, f"{text} Takes {takes}.{mark}{default}"
 
 
 def _first_sentence(said: str) -> str:

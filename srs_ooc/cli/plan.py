@@ -6,7 +6,8 @@ import click
 
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, THREADS_OPTION, echo_json, memory_option, say, with_options
+from srs_ooc.cli import output
+from srs_ooc.cli.output import echo_json, say, with_options
 from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options
 from srs_ooc.planning.run_plan import plan_asked, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND, cold_seconds
@@ -18,15 +19,15 @@ from srs_ooc.store.opening import open_store
 @click.command("plan", cls=ByPart, first=(
     "--memory-mb", "--n-rows", "--n-features", "--n-classes", "--adjust", "--halves", "--json",
 ))  # fmt: skip
-@click.argument("store", required=False, type=STORE)
-@click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
-@click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")
-@click.option("--n-classes", type=click.IntRange(2), metavar="C",
+@click.argument("store", required=False, type=output.STORE)
+@click.option("--n-rows", type=output.whole(2), metavar="N", help="Without a store: rows.")
+@click.option("--n-features", type=output.COUNT, metavar="P", help="... features.")
+@click.option("--n-classes", type=output.whole(2), metavar="C",
               help="... classes, of equal size.  [default: 2]")  # fmt: skip
-@memory_option("512")
-@THREADS_OPTION
+@output.memory_option("512")
+@output.THREADS_OPTION
 @with_options(settled_options())
-@click.option("--halves", type=click.IntRange(0), metavar="N",
+@click.option("--halves", type=output.whole(0), metavar="N",
               help="Plan a run with so many halves of the rows.")  # fmt: skip
 @click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -355,7 +355,7 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
 
 @click.command("export")
 @click.argument("paths", nargs=-1, required=True, type=FILE, metavar="RUN OUT")
-@click.option("--top", type=click.IntRange(1), metavar="N",
+@click.option("--top", type=output.COUNT, metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
 @click.option("--names", "names_file", type=FILE, metavar="FILE",
               help="The features that FILE names, one a line, instead.")  # fmt: skip

@@ -33,12 +33,12 @@ SHOWN = 20
 MANY = 50
 """Selected features beyond which a small set is suggested."""
 WORK_OPTIONS = [
-    click.option("--iterations", type=run_options.Count(1), metavar="T",
+    click.option("--iterations", type=output.COUNT, metavar="T",
                  help="Iterations in total. Those already done are included.  "
                  "[default: 1000 to 10000; of a new run as `srs-ooc plan` advises, of one that "
                  "goes on as last asked for]"),
     output.memory_option("512; of a run that goes on, as last asked for"),
-    click.option("--halves", type=run_options.Count(0), metavar="N",
+    click.option("--halves", type=output.whole(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
                  "long as the run, or more.  "
@@ -65,7 +65,7 @@ WORK_OPTIONS = [
               "current folder]")  # fmt: skip
 def run_command(
     store: Place | None,
-    shows: str | None,
+    shows: bool | None,
     fresh: bool,
     out: Path | None,
     **given: Any,
@@ -129,7 +129,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 @run_options.with_cluster
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
-def resume_command(run: Path, shows: str | None, accept_loss: bool, **given: Any) -> None:
+def resume_command(run: Path, shows: bool | None, accept_loss: bool, **given: Any) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
     ledger = Run(run, writable=True, accept_loss=accept_loss)
@@ -157,11 +157,11 @@ def _say_planned(ledger: Run, store: Store, request: Request) -> None:
         say(note, err=True)
     spec = ledger.spec
     if spec.draw_block > 1 and "draw_block" not in request.options:
-        why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
-        say(f"--draw-block not given: {spec.draw_block} ({why}).", err=True)
+        why = "the store is larger than the cap; `--with draw_block=1` is the paper's way"
+        say(f"--with draw_block not given: {spec.draw_block} ({why}).", err=True)
 
 
-def _work(ledger: Run, store: Store, request: Request, shows: str | None) -> None:
+def _work(ledger: Run, store: Store, request: Request, shows: bool | None) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
     with ledger:

@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import fields
-from decimal import Decimal, InvalidOperation
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Flag, Option, Whole, flag_of
+from srs_ooc.base.options import FLAGS, Flag, Kind, Option, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli import output
-from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, Brief, with_options
+from srs_ooc.cli.output import FILE, WITH, Brief, Typed, record_of, with_options
 from srs_ooc.learners.tree_learner import learners
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -36,14 +35,22 @@ INPUT_OPTIONS: list[Decorator] = [
     click.option("--target", metavar="NAMES",
                  help="Targets that `ingest` or `targets` added to the store, separated by "
                  "commas; rows without one are left out.  [default: the store's own]"),
-    click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
-                 help="With --method prs or rase: row ids to hold out, one a line."),
+    click.option(f"{WITH}validation_rows", "validation_file", type=FILE, metavar="FILE",
+                 help="With --method prs or rase: Row ids to hold out, one a line."),
 ]  # fmt: skip
+
+
+WITH_OPTION = click.option(
+    WITH.strip(), metavar="KEY=VALUE", expose_value=False,
+    help="An option without a flag of its own; again for each. Keys stand without dashes in "
+    "--help-all, `--method M --help` lists those of a method.",
+)  # fmt: skip
 
 
 def settled_options() -> list[Decorator]:
     """Return an option for each that a run's identity may have, files included."""
-    return [option_of(n, option, owner_of(n)) for n, option in declared().items()] + INPUT_OPTIONS
+    own = [option_of(n, option, owner_of(n)) for n, option in declared().items()]
+    return [*own, WITH_OPTION, *INPUT_OPTIONS]
 
 
 def request_of(given: dict[str, Any]) -> Request:
@@ -54,23 +61,21 @@ def request_of(given: dict[str, Any]) -> Request:
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
-    flag = f"--{flag_of(name)}"
-    spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
-    whose = f"With {owner}: " if owner else ""
-    default, kind = str(option.default), option.kind
-    taken: Any = click.INT if isinstance(kind, Whole) else click.STRING
+    spelling, kind = flag_of(name) if name in FLAGS else WITH + name, option.kind
+    default, words = str(option.default), getattr(kind, "words", ())
+    is_flag = isinstance(kind, Flag) and name in FLAGS
     if isinstance(kind, Flag):
-        default, taken = "yes" if option.default else "no", None
-    elif isinstance(kind, Choice):
-        taken = click.Choice(kind.words)
+        default, words = "yes" if option.default else "no", ("yes", "no")
     said = default if option.default_text is None else option.default_text
+    whose = f"With {owner}: " if owner else ""
     return click.option(
-        *spellings,
+        f"{spelling}/--no-{spelling[2:]}" if is_flag else spelling,
         *option.flags,
         name,
-        type=taken,
+        type=None if is_flag else Typed(kind),
         default=None,
-        metavar=option.metavar,
+        is_eager=name == "method",  # of which the help is asked for
+        metavar=option.metavar or f"[{'|'.join(words)}]",
         help=f"{whose}{option.help}  [default: {said}]",
     )
 
@@ -81,7 +86,7 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Data and size": (),
     "Evidence": ("judge",),
     **dict.fromkeys(("Trees", "Models other than trees"), ()),
-    "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
+    "Cluster": ("dask", "worker_memory_mb"),
     "Output": (
         *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
         *("as_json", "safe_csv", "help", "help_all"),
@@ -97,7 +102,7 @@ class ByPart(Brief):
         sections = _SECTIONS | {kind.title: kind.options() for kind in learners()}
         found: dict[str, list[tuple[str, str]]] = {title: [] for title in sections}
         for parameter in self.get_params(ctx):
-            flags, said = parameter.get_help_record(ctx) or ("", "")
+            flags, said = record_of(parameter, ctx)
             title, _, rest = said.partition(": ")
             if title.startswith("With --method "):
                 said = rest
@@ -105,7 +110,7 @@ class ByPart(Brief):
                 name = str(parameter.name).removeprefix("_click_default_")  # of --help
                 among = (part for part, names in sections.items() if name in names)
                 title = "Evidence" if "--judge" in title else next(among, "Data and size")
-            if flags.startswith("-"):
+            if isinstance(parameter, click.Option):
                 found.setdefault(title, []).append((flags, said))
         for title in filter(found.get, found):
             with formatter.section(title):
@@ -135,41 +140,29 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
         raise UsageError(f"{file}: expected a TOML file of options: {reason}.") from error
-    by_flag = {
-        flag.removeprefix("--").replace("-", "_"): parameter
+    by_name = {
+        flag.removeprefix(WITH).removeprefix("--").replace("-", "_"): parameter
         for parameter in context.command.params
         if isinstance(parameter, click.Option)
         for flag in parameter.opts
     }
-    unknown = sorted(set(values) - set(by_flag))
+    unknown = sorted(set(values) - set(by_name))
     if unknown:
         raise UsageError(
             f"{file}: expected long option names with underscores, found "
             f"{', '.join(name[:40] for name in unknown[:_SHOWN])}"
             f"{', ...' * (len(unknown) > _SHOWN)}. "
-            f"Known: {', '.join(sorted(n for n, o in by_flag.items() if not o.hidden))}."
+            f"Known: {', '.join(sorted(n for n, o in by_name.items() if not o.hidden))}."
         )
+    context.default_map = {}
     for name, value in values.items():
-        _check_type(file, name, value, by_flag[name])
-    context.default_map = {str(by_flag[name].name): value for name, value in values.items()}
+        option = by_name[name]
+        kind = getattr(option.type, "kind", Flag() if option.is_flag else Kind())
+        try:  # here and not by click, which changes what is of another type
+            context.default_map[str(option.name)] = kind.canonical(name, value)
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from error
     return file
-
-
-def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
-    """Refuse a value that conversion to the option's type would change."""
-    expected: tuple[type, ...] = (str, int, float)
-    if option.is_flag:
-        expected = (bool,)
-    elif isinstance(option.type, click.Path):
-        expected = (str,)
-    elif isinstance(option.type, click.types.IntParamType):
-        expected = (int,)
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        names = {bool: "true or false", int: "a whole number", str: "text"}
-        wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
-        held: dict[type, str] = {dict: "a table", list: "a list"}  # whose values are no matter
-        found = held.get(type(value), repr(value)[:80])
-        raise UsageError(f"{file}: {name}: expected {wanted}, found {found}.")
 
 
 CONFIG_OPTION = click.option(
@@ -181,11 +174,10 @@ CONFIG_OPTION = click.option(
 
 _OPTIONS = [
     click.option("--dask", metavar="ADDRESS",
-                 help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT, "
-                 "or local:N for N processes of this machine; results do not depend on it."),
-    click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
-                 help="The same, with the scheduler that wrote FILE."),
-    click.option("--worker-memory-mb", type=click.IntRange(1), metavar="MB",
+                 help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT "
+                 "or the file that it wrote, or local:N for N processes of this machine; results "
+                 "do not depend on it."),
+    click.option("--worker-memory-mb", type=output.COUNT, metavar="MB",
                  help="With --dask: what each worker process may grow by, in MB of 10^6 bytes.  "
                  f"[default: {DEFAULT_WORKER_MEMORY_MB}]"),
 ]  # fmt: skip
@@ -198,18 +190,17 @@ def with_cluster(command: Any) -> Any:
     def wrapped(
         *arguments: Any,
         dask: str | None,
-        dask_scheduler_file: Path | None,
         worker_memory_mb: int | None,
         **others: Any,
     ) -> Any:
-        if dask is None and dask_scheduler_file is None:
+        if dask is None:
             if worker_memory_mb is not None:
                 raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
             return command(*arguments, cluster=None, **others)
         from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
 
         memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
-        with dask_cluster(dask, dask_scheduler_file, memory_mb) as cluster:
+        with dask_cluster(dask, memory_mb) as cluster:
             return command(*arguments, cluster=cluster, **others)
 
     return with_options(_OPTIONS)(wrapped)
@@ -223,10 +214,16 @@ def store_command(name: str, first: Collection[str], options: list[Decorator]) -
     (of :class:`srs_ooc.results.live.RunProgress`). ``first`` are the flags of the short help.
     """
     json = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
-    usual = [output.THREADS_OPTION, json, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
-    every = [click.argument("store", type=STORE), *options, *usual, *output.PROGRESS_OPTIONS]
+    usual = [output.THREADS_OPTION, json, CONFIG_OPTION, output.SAFE_OPTION, output.MEMORY_OPTION]
+    every = [
+        click.argument("store", type=output.STORE),
+        *options,
+        WITH_OPTION,
+        *usual,
+        with_cluster,
+    ]
     as_command = click.command(name, cls=ByPart, first=first)
-    return lambda function: as_command(with_options(every)(function))
+    return lambda function: as_command(with_options(every + output.PROGRESS_OPTIONS)(function))
 
 
 # The store that is meant where none is named.
@@ -242,26 +239,3 @@ def only_store() -> Path:
             "Name one: `srs-ooc run STORE`."
         )
     return stores[0]
-
-
-# Whole numbers as people write them: 10000, 10_000, 1e4.
-
-_MOST = 10**18
-
-
-class Count(click.IntRange):
-    """A whole number, also with an exponent or with underscores between digits."""
-
-    name = "whole number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or fail saying what was expected."""
-        if isinstance(value, str):
-            try:
-                number = Decimal(value)
-            except InvalidOperation:
-                number = Decimal("nan")
-            if not number.is_finite() or abs(number) > _MOST or number != int(number):
-                self.fail(f"expected a whole number such as 5000 or 5e3, found {value[:40]!r}.")
-            value = int(number)
-        return super().convert(value, param, ctx)

@@ -100,7 +100,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
               help="How a feature is altered. auto: one of two values is flipped, any other "
               "permuted; mirror: the order of its values is reversed; permute: each row takes the "
               "value of another row.")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(1, feature_sensitivity.MOST_REPEATS), metavar="N",
+@click.option("--repeats", type=output.whole(1, feature_sensitivity.MOST_REPEATS), metavar="N",
               default=feature_sensitivity.REPEATS, show_default=True,
               help="Permutations, of which the mean is taken.")  # fmt: skip
 @output.THREADS_OPTION
@@ -118,7 +118,7 @@ def sensitivity_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
-    shows: str | None,
+    shows: bool | None,
     **how: Any,
 ) -> None:
     """Rank features by what altering them does to what the trees of RUN say.

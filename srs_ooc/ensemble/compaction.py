@@ -781,7 +781,7 @@ def _check_repeatable(ledger: Run) -> None:
             "small sets are found by trees. Compact a run of trees, or export the best of this one "
             "with --top N."
         )
-    given = {"--scores FILE": inputs.weights, "--validation-rows": inputs.validation}
+    given = {"scores=FILE": inputs.weights, "validation_rows": inputs.validation}
     for option, array in given.items():
         if array is not None:
             raise UsageError(

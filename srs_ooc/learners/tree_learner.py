@@ -470,11 +470,11 @@ class TreeParams(Params):
         if impurity not in fitting:
             what = "regression" if table.is_regression else "classification"
             raise UsageError(
-                f"--impurity: expected {' or '.join(fitting)} for a {what}, found {impurity}."
+                f"impurity: expected {' or '.join(fitting)} for a {what}, found {impurity}."
             )
         if impurity == "entropy" and table.n_channels:
             raise UsageError(
-                "--impurity: expected gini where rows or classes are weighted, found entropy. "
+                "impurity: expected gini where rows or classes are weighted, found entropy. "
                 "Leave the weights out, or take gini."
             )
         fixed = {name: value for name, value in given.items() if name != "max_features"}
@@ -592,7 +592,7 @@ def settle_max_features(given: str | int | None, subspace_size: int) -> int:
     if asked in ("sqrt", "log2"):
         return isqrt(subspace_size) if asked == "sqrt" else max(1, subspace_size.bit_length() - 1)
     if asked.isascii() and asked.isdigit() and len(asked) <= 10:
-        return Whole(1, subspace_size, " (q)").canonical("max_features", int(asked))
+        return int(Whole(1, subspace_size, " (q)").canonical("max_features", int(asked)))
     try:
         return max(1, floor_share(share_text(asked), subspace_size))
     except ValueError as error:

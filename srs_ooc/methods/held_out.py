@@ -35,7 +35,7 @@ class HeldOutMethod(core.Method):
         Learn on N features only: those that trees on random subspaces rank first. These trees are
         grown on the rows that are not held out.
     screen_draws : int
-        With --screen: in how many subspaces each feature is, on average.
+        With screen: in how many subspaces each feature is, on average.
     """
 
     judges = ("none",)
@@ -53,12 +53,12 @@ class HeldOutMethod(core.Method):
         params = super().settle(given, table)
         if params.screen is None and "screen_draws" in given:
             raise core.UsageError(
-                "--screen-draws: expected with --screen, found none. Leave it out, or say how many "
+                "screen_draws: expected with screen, found none. Leave it out, or say how many "
                 "features are learnt on."
             )
         if params.screen is not None and given.get("model", "tree") != "tree":
             raise core.UsageError(
-                f"--screen: expected with --model tree, found {given['model']}. Rank the features "
+                f"screen: expected with --model tree, found {given['model']}. Rank the features "
                 "by another run, and leave out those at the end with --exclude."
             )
         return params
@@ -72,7 +72,7 @@ class HeldOutMethod(core.Method):
         if self.screen is None or self.screen < n_candidates:
             return ()
         return (
-            f"--screen {self.screen:,}: there are {n_candidates:,} features that may be drawn, so "
+            f"screen={self.screen:,}: there are {n_candidates:,} features that may be drawn, so "
             "all are learnt on, without a screen.",
         )
 
@@ -364,11 +364,11 @@ class HeldOutParams(core.Params):
         Models: of each fold and of the final ensemble (prs, the paper's T), or of each round (rase,
         B1).
     folds : int
-        Folds: each one's rows are predicted by models grown on the others; with --criterion oob
+        Folds: each one's rows are predicted by models grown on the others; with criterion=oob
         samples of the rows.
     validation_share : str
         Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the last
-        one); or name them by --validation-rows.
+        one); or name them by validation_rows.
     """
 
     models: int = core.option(core.Whole(2, 100_000), default=100, metavar="N")
@@ -389,7 +389,7 @@ class HeldOutParams(core.Params):
         """Check that each fold has rows."""
         if (n_training := self.n_training(n_rows)) < 2 * self.folds:
             raise core.UsageError(
-                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"folds: expected at least two rows for each fold, found {self.folds} folds of "
                 f"{n_training} rows. Choose fewer folds."
             )
 

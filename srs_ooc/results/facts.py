@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc import __version__
-from srs_ooc.base.options import Flag, WordOrFile, flag_of
+from srs_ooc.base.options import WordOrFile, flag_of, line_of
 from srs_ooc.base.text import ceil_div, cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
@@ -319,16 +319,13 @@ def _repeated(report: Report, files: dict[str, str]) -> tuple[list[str], list[st
     for name, value in report.spec.values().items():
         if value is None:
             continue
-        flag, kind = f"--{flag_of(name)}", options[name].kind
+        kind = options[name].kind
         if isinstance(kind, WordOrFile) and value not in kind.words:
-            said.append(f"{flag} FILE")
-            notes.append(f"{flag} names a file: {value}.")
-        elif isinstance(kind, Flag):
-            said.append(flag if value else f"--no-{flag[2:]}")
-        else:
-            said.append(f"{flag} {quote(str(value))}")
-    said += [f"{flag} FILE" for flag in files]
-    notes += [f"{flag} names {found}." for flag, found in files.items()]
+            notes.append(f"{flag_of(name)} names a file: {value}.")
+            value = "FILE"  # noqa: PLW2901 (of which the identity has a digest)
+        said.append(line_of(name, value))
+    said += [line_of(name, "FILE") for name in files]
+    notes += [f"{flag_of(name)} names {found}." for name, found in files.items()]
     store, run = quote(str(report.store.place)), quote(str(report.ledger.run.absolute()))
     again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
     commands = [
@@ -353,11 +350,11 @@ def words_of(report: Report) -> dict[str, Any]:
     """Return all that a report says in words, by what it is."""
     spec, status, source = report.spec, report.status, report.manifest.source
     nothing = ("none", "all", digest(report.store.target_rows(), "rows"))
-    given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
-    files = {flag: text for flag, text in given.items() if text not in nothing}
+    given = {"exclude": spec.excluded, "rows": spec.rows, "validation_rows": spec.validation}
+    files = {name: text for name, text in given.items() if text not in nothing}
     fingerprints = {"store": report.store.fingerprint}
     fingerprints |= {"target": spec.target} if spec.target != OWN else {}
-    fingerprints |= {flag.lstrip("-"): text for flag, text in files.items()}
+    fingerprints |= {name.replace("_", "-"): text for name, text in files.items()}
     if isinstance(crc32 := source.get("crc32"), int):
         fingerprints["table (CRC-32)"] = f"{crc32:08x}"
     commands, notes = _repeated(report, files)

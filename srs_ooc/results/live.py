@@ -42,8 +42,6 @@ def noted(*numbers: signal.Signals) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-NOTHING, LINES = "nothing", "lines"
-"""What is shown instead of a bar where there is a terminal."""
 BAR_SECONDS, LINE_SECONDS, SHORT_LINE_SECONDS = 0.2, 10.0, 1.0
 """How long what is shown stands at least: a bar, a line, a line where lines were asked for."""
 
@@ -57,18 +55,18 @@ class RunProgress(Closing):
     ----------
     memory_mb : int, optional
         The cap, for the resident memory to be shown against.
-    shows : str, optional
-        ``NOTHING``, or ``LINES`` for a line every second, on a terminal too.
+    shows : bool, optional
+        Nothing if not; a line every second, on a terminal too, if so.
     """
 
-    def __init__(self, memory_mb: int | None = None, shows: str | None = None) -> None:
+    def __init__(self, memory_mb: int | None = None, shows: bool | None = None) -> None:
         self._memory_mb, self._shows = memory_mb, shows
         self._stage: str | None = None
         self._begun, self._done = (0.0, 0), 0
         self._ended: tuple[str, int] | None = None
         self._next = 0.0
         self._is_live = shows is None and (sys.stderr.isatty() or is_notebook())
-        self._seconds = SHORT_LINE_SECONDS if shows == LINES else LINE_SECONDS
+        self._seconds = SHORT_LINE_SECONDS if shows else LINE_SECONDS
         self._bar: Any = None
         self._draw: Callable[[], Any] = str
 
@@ -84,7 +82,7 @@ class RunProgress(Closing):
         # Of the many stages of folds and halves, lines say no more than now and then.
         is_of_many = step.stage.startswith(("fold ", "half ")) or step.unit == "bytes"
         at_once = ends and (self._is_live or not is_of_many)
-        if self._shows == NOTHING or (now < self._next and not at_once):
+        if self._shows is False or (now < self._next and not at_once):
             return True
         if ends:
             self._ended = (step.stage, step.total)

@@ -324,10 +324,8 @@ _FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this m
 
 
 @contextmanager
-def dask_cluster(
-    address: str | None, scheduler_file: Path | None, worker_memory_mb: int
-) -> Iterator[DaskCluster]:
-    """Yield the workers that ``--dask`` or ``--dask-scheduler-file`` name.
+def dask_cluster(address: str, worker_memory_mb: int) -> Iterator[DaskCluster]:
+    """Yield the workers that ``--dask`` names, by an address or by the file of a scheduler.
 
     Those of this machine are started only once there is work for them.
 
@@ -336,10 +334,8 @@ def dask_cluster(
     UsageError
         If Dask is not installed, or no scheduler is there.
     """
-    if address is not None and scheduler_file is not None:
-        raise UsageError("expected --dask or --dask-scheduler-file, found both. Give one.")
     with ExitStack() as stack:
-        if address is not None and address.split(":")[0] == LOCAL:
+        if address == LOCAL or address.startswith(f"{LOCAL}:"):
             _distributed()  # its libraries count as the program's own
             number = address.removeprefix(LOCAL).removeprefix(":") or str(os.cpu_count() or 1)
             if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
@@ -347,8 +343,7 @@ def dask_cluster(
             local = _local_client(int(number))
             yield DaskCluster(None, worker_memory_mb, lambda: stack.enter_context(local))
         else:
-            client = stack.enter_context(_client(address, scheduler_file))
-            yield DaskCluster(client, worker_memory_mb)
+            yield DaskCluster(stack.enter_context(_client(address)), worker_memory_mb)
 
 
 def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
@@ -373,23 +368,19 @@ def _distributed() -> Any:
 
 
 @contextmanager
-def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
-    distributed = _distributed()
-    if address is not None and "://" not in address:
-        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
-    if scheduler_file is not None and not scheduler_file.is_file():
+def _client(address: str) -> Iterator[Any]:
+    distributed, is_address = _distributed(), "://" in address
+    if not is_address and not Path(address).is_file():
         raise UsageError(
-            f"--dask-scheduler-file: expected the file that `dask scheduler --scheduler-file` "
-            f"writes, found none at {scheduler_file}. Start the scheduler first."
+            f"--dask: expected {_FORMS}, or the file that `dask scheduler --scheduler-file` "
+            f"writes, found {address[:80]!r}. Start the scheduler first."
         )
-    where = {"address": address} if scheduler_file is None else {
-        "scheduler_file": str(scheduler_file)
-    }  # fmt: skip
+    where = {"address" if is_address else "scheduler_file": address}
     try:
         client = distributed.Client(**where, set_as_default=False, timeout=CONNECT_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
         raise UsageError(
-            f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
+            f"--dask: expected a Dask scheduler at {address}, found none that "
             f"answers within {CONNECT_SECONDS} s ({str(error)[:200]}). Start it, or name another."
         ) from error
     with _at_least("distributed.batched", logging.WARNING):  # INFO: tracebacks of what is sent late

@@ -379,7 +379,7 @@ class Inputs:
 
 
 class InputFiles:
-    """The files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``, not read yet.
+    """The files of ``--exclude``, ``--rows``, ``validation_rows`` and ``scores``, not read yet.
 
     Parameters
     ----------
@@ -462,8 +462,8 @@ class InputFiles:
         )
         if rows is not None and validation is not None and not np.isin(validation, rows).all():
             raise UsageError(
-                "--validation-rows: expected rows that --rows names, found others. The rows of "
-                "--validation-rows are held out of those of --rows: name them in both."
+                "validation_rows: expected rows that --rows names, found others. The rows of "
+                "validation_rows are held out of those of --rows: name them in both."
             )
         stored, weights = _positions(excluded, np.uint32), None
         if self.scores is not None:

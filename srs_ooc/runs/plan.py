@@ -351,7 +351,7 @@ class Plan:
         if n_halves and (not has_judge or self.inputs.weights is not None):
             raise UsageError(
                 "--halves: expected a run that selects features by its rows alone, found one with "
-                f"{'--scores FILE' if has_judge else '--judge none'}. Leave --halves out, or begin "
+                f"{'scores=FILE' if has_judge else '--judge none'}. Leave --halves out, or begin "
                 "a run of other options."
             )
         for number in range(n_halves):
@@ -400,7 +400,7 @@ def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
     given = request.exclude_file, request.rows_file, request.validation_file
     kind, scores = declared()["scores"].kind, request.options.get("scores")
     assert isinstance(kind, WordOrFile)
-    scores = None if scores is None or scores in kind.words else path_given(scores, "--scores")
+    scores = None if scores is None or scores in kind.words else path_given(scores, "scores")
     files = InputFiles(store, *given, scores, exclude_missing=request.exclude_missing)
     reading = [*files.leases(), Lease("the run's record", run_memory.LEDGER_NBYTES)]
     spare = Budget(request.cap_nbytes, reading).free_nbytes

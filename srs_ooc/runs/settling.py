@@ -161,18 +161,16 @@ def _check_belong(
                 called = next(one.called for one in learners() if name in one.options())
                 whose, found = f"--model {called}", kind.model
             raise UsageError(
-                f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
     if "validation" in options and "validation_share" not in own:
         raise UsageError(
-            f"--validation-rows: expected a method that holds rows out, found --method "
+            f"validation_rows: expected a method that holds rows out, found --method "
             f"{run.method}. Leave it out, or choose another method."
         )
     if "validation" in options and "validation_share" in options:
-        raise UsageError(
-            "expected --validation-rows or --validation-share, found both. Leave one out."
-        )
+        raise UsageError("expected validation_rows or validation_share, found both. Leave one out.")
 
 
 def owner_of(name: str) -> str:
@@ -199,7 +197,7 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if given is not None and str(given) != str(found):
-            differences.append(f"{flag_of(name)} {found} (asked for: {given})")
+            differences.append(f"{name.replace('_', '-')} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
@@ -225,7 +223,7 @@ def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int
         return max(1, largest)
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         raise UsageError(f"--subspace-size: expected a whole number or 'max', found {asked!r}.")
-    return Whole(1, p, " (the features there are)").canonical("subspace_size", int(text))
+    return int(Whole(1, p, " (the features there are)").canonical("subspace_size", int(text)))
 
 
 def _with_draw_block(

@@ -29,7 +29,7 @@ from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import PREDICTIONS, method_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import READING_NBYTES, Store, Verified
+from srs_ooc.store.store import READING_NBYTES, Verified
 
 
 def verify_run(run: Path) -> Verified:
@@ -172,22 +172,10 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
         Budget(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
         found = verify_run(path)
     else:
-        found = verified_store(open_store(path), memory_nbytes)
+        store = open_store(path)
+        # which positions were seen, kinds and counts of codes; places of categorical features
+        places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
+        lease = Lease("reading a store in pieces", READING_NBYTES + places)
+        Budget(memory_nbytes, [lease]).check()
+        found = store.verify()
     return Verification(found.nbytes, found.files, path, is_run)
-
-
-def verified_store(store: Store, memory_nbytes: int) -> Verified:
-    """Read every byte of a store that is open, if a cap holds what that takes.
-
-    Raises
-    ------
-    StoreError
-        Naming the first file that is damaged.
-    BudgetError
-        If the cap cannot hold it.
-    """
-    # which positions were seen, kinds and counts of codes; places of categorical features
-    places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
-    lease = Lease("reading a store in pieces", READING_NBYTES + places)
-    Budget(memory_nbytes, [lease]).check()
-    return store.verify()

@@ -89,8 +89,8 @@ class Scoring:
             return None
         if by_values and store.manifest.values_dtype is None:
             raise UsageError(
-                f"--matrix values: expected a store that keeps the values, found {store.place}, "
-                "which keeps only codes. Score the codes with --matrix codes, or ingest without "
+                f"matrix=values: expected a store that keeps the values, found {store.place}, "
+                "which keeps only codes. Score the codes with matrix=codes, or ingest without "
                 "--no-values."
             )
         size, excluded = column_scores.block_columns(n_rows), inputs.excluded

@@ -100,7 +100,7 @@ def integer_weights(scores: Floats) -> Uints32:
     if not np.isfinite(largest) or not float(scores.min(initial=0.0)) >= 0:
         raise UsageError(
             "expected finite scores from 0 on, found others. The values of the table may be too "
-            "large to square: score the codes with --matrix codes."
+            "large to square: score the codes with matrix=codes."
         )
     if largest == 0:
         raise UsageError(

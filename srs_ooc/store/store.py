@@ -823,7 +823,7 @@ class Scan:
             if not np.abs(some).max() <= LARGEST:
                 raise UsageError(
                     f"{self._store.place}: expected values of at most {LARGEST:g}, found larger "
-                    "ones, whose squares cannot be summed. Use the codes: --matrix codes."
+                    "ones, whose squares cannot be summed. Use the codes: matrix=codes."
                 )
             yield int(positions[0]), some
 

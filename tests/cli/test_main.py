@@ -19,10 +19,13 @@ from command import command_line, environment, error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc import cli as program
+from srs_ooc.base.options import FLAGS
 from srs_ooc.base.records import Step
 from srs_ooc.cli import COMMANDS, EXAMPLES, GROUPS, cli
+from srs_ooc.methods.networks.network_run import network_options, owner_of
 from srs_ooc.results import exporting
-from srs_ooc.results.live import LINES, NOTHING, RunProgress
+from srs_ooc.results.live import RunProgress
+from srs_ooc.samplers.base import method_of
 
 HANGS = 3600
 
@@ -267,7 +270,7 @@ def shown(monkeypatch, capsys):
     return shown_by
 
 
-@pytest.mark.parametrize("shows", [None, LINES])
+@pytest.mark.parametrize("shows", [None, True])
 def test_without_a_terminal_each_line_bears_the_time(shown, shows):
     lines = shown(shows)
     assert len(lines) >= 4
@@ -278,7 +281,7 @@ def test_without_a_terminal_each_line_bears_the_time(shown, shows):
 
 def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
     monkeypatch.setattr("time.monotonic", lambda: 0.0)
-    progress = RunProgress(512, LINES)
+    progress = RunProgress(512, True)
     for done in (1, 2, 2, 2):
         progress.show(Step("round 2", done, 2, unit="models"))
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -287,7 +290,7 @@ def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
 def test_a_count_that_begins_anew_has_a_time_left_of_its_own(monkeypatch, capsys):
     clock = iter(range(0, 10_000, 30))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
-    progress = RunProgress(512, LINES)
+    progress = RunProgress(512, True)
     for done in (80, 90, 10, 20):
         progress.show(Step("tests beside others", done, 100, unit="ways"))
     assert "20 of 100 ways, 0.33 a second, 240 s left" in capsys.readouterr().err.splitlines()[-1]
@@ -300,13 +303,67 @@ def test_help_has_options_in_sections(name):
     assert titles[:3] == ["Data and size", "Evidence", "Trees"]
     assert {"With --method srs", "With --method prs or rase", "With --method less"} < set(titles)
     parts = dict(zip(titles, re.split("^[A-Z].*:$", said, flags=re.MULTILINE)[1:], strict=True))
-    assert "--alpha SHARE" in parts["With --method srs"]
+    assert "alpha=SHARE" in parts["With --method srs"]
     assert "With --method srs: " not in parts["With --method srs"]
     assert "--fdr LEVEL" in parts["Evidence"]
     assert "--help" in parts["Output"]
     assert "STORE]" not in said.partition("Data and size:")[2]
-    options = cli.get_command(None, name).params[1:]
-    assert all(re.search(rf"^  .*{option.opts[0]}\b", said, re.MULTILINE) for option in options)
+    spelled = [option.opts[0] for option in cli.get_command(None, name).params[1:]]
+    for each in (flag.removeprefix("--with ") for flag in spelled):
+        assert re.search(rf"^  .*{each}\b", said, re.MULTILINE), each
+
+
+# Options without a flag of their own, which are given by --with.
+
+
+@pytest.mark.parametrize(
+    ("command", "method"), [("run", "prs"), ("plan", "rase"), ("network", "srs")]
+)
+def test_help_of_a_method_lists_its_keys_with_what_they_take(command, method):
+    said = " ".join(srs_ooc(command, "--method", method, "--help").stdout.split())
+    options = network_options() if command == "network" else method_of(method).options()
+    own = [name for name in options if name not in FLAGS]
+    if command == "network":
+        own = [name for name in own if method in owner_of(name).split()]
+    listed = said.partition(f"Of --method {method}, as --with KEY=VALUE: ")[2]
+    for name in own:
+        assert re.search(
+            rf"(^| ){name}=\S+ .*?Takes {re.escape(options[name].kind.expected)}\.", listed
+        )
+    assert "Of --method" not in srs_ooc(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "--with alfa=0.5",
+            "No such option '--with alfa'. (Did you mean one of: '--with', '--with alpha'",
+        ),
+        ("--with alpha=2", "alpha: expected a decimal number from 0 to 1"),
+        ("--with keep=many", "keep: expected a whole number from 0 to "),
+        ("--with center=maybe", "center: expected yes or no, found 'maybe'"),
+        (
+            "--with impurity=ginny",
+            "impurity: expected one of gini, entropy, variance, found 'ginny'",
+        ),
+        ("--with alpha", "requires an argument"),
+        ("--with", "requires an argument"),
+        ("--alpha 0.5", "--alpha: expected --with alpha=VALUE, found what that was called before"),
+        ("--no-center", "--no-center: expected --with center=VALUE"),
+        ("--draw-block 3", "--draw-block: expected --with draw_block=VALUE"),
+        ("--dask-scheduler-file x", "--dask-scheduler-file: expected --dask FILE"),
+        ("--cache-mb 3", "--cache-mb: expected SRS_OOC_CACHE_MB in the environment"),
+    ],
+)
+def test_a_wrong_key_or_value_or_an_old_spelling_is_refused_by_name(words, said):
+    assert said in error_of("run", "no.zarr", *words.split())
+
+
+def test_other_old_spellings_say_the_new_one():
+    assert "--verify: expected `srs-ooc verify STORE`" in error_of("inspect", "no.zarr", "--verify")
+    assert "--trees: expected --with trees=VALUE" in error_of("network", "no.zarr", "--trees", 3)
+    assert "--rank: expected --with rank=VALUE" in error_of("scores", "no.zarr", "--rank", 3)
 
 
 def test_help_of_a_network_has_sections():
@@ -314,7 +371,7 @@ def test_help_of_a_network_has_sections():
     parts = re.split("^(?=[A-Z].*:$)", said, flags=re.MULTILINE)
     by_title = {part.partition(":")[0]: part for part in parts}
     assert "Options" not in by_title
-    assert "--alpha SHARE" in by_title["With --method srs"]
+    assert "alpha=SHARE" in by_title["With --method srs"]
     assert all(f"--{name} " in by_title["Output"] for name in ("out", "run", "safe-csv"))
     assert "$SRS_OOC_CACHE_MB" in srs_ooc("run", "--help-all").stdout
 
@@ -326,12 +383,14 @@ def test_every_command_that_shows_progress_can_be_quiet():
         if is_long and "RunProgress" in inspect.getsource(importlib.import_module(module)):
             command = cli.get_command(None, name)
             with_progress.add(name)
-            assert "-q" in {flag for option in command.params for flag in option.opts}, name
+            assert "-q" in {flag for option in command.params for flag in option.secondary_opts}, (
+                name
+            )
     assert with_progress > {"run", "ingest", "compact", "network"}
 
 
 def test_quiet_shows_nothing(shown):
-    assert shown(NOTHING) == []
+    assert shown(False) == []
 
 
 LINES_AT_MOST = 30

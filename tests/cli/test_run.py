@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 @pytest.mark.slow
 def test_the_only_store_of_the_folder_is_taken(folder, tmp_path):
     shutil.copytree(folder / "t.zarr", tmp_path / "t.zarr")
-    done = srs_ooc("run", "--memory-mb", 512, "--alpha", 0.5, *QUICK, cwd=tmp_path)
+    done = srs_ooc("run", "--memory-mb", 512, "--with", "alpha=0.5", *QUICK, cwd=tmp_path)
     assert "after 60 iterations" in done.stdout
     assert (tmp_path / "t.run").is_dir()
 
@@ -95,7 +95,7 @@ def test_importance_is_a_mean_over_trees_and_draws_count_subspaces(folder, tmp_p
     records = {}
     for n_trees in (1, 5):
         run = tmp_path / f"{n_trees}.run"
-        options = ("--alpha", 0, "--iterations", 200, "--trees-per-subspace", n_trees)
+        options = ("--with", "alpha=0", "--iterations", 200, "--trees-per-subspace", n_trees)
         srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 25, *options)
         records[n_trees] = json_of("features", run, "--json")
     one, five = ({r["name"]: r for r in records[n]} for n in (1, 5))
@@ -110,15 +110,17 @@ def test_importance_is_a_mean_over_trees_and_draws_count_subspaces(folder, tmp_p
 @pytest.mark.slow
 def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(folder, tmp_path):
     run, store = tmp_path / "blocks.run", folder / "t.zarr"
-    message = error_of("run", store, "--out", run, "--q", 25, "--draw-block", 26)
+    message = error_of("run", store, "--out", run, "--q", 25, "--with", "draw_block=26")
     assert "from 1 to 25" in message
     assert not run.exists()
-    srs_ooc("run", store, "--out", run, *QUICK, "--draw-block", 10)
+    srs_ooc("run", store, "--out", run, *QUICK, "--with", "draw_block=10")
     assert json_of("status", run, "--json")["draw_block"] == 10
     assert "draw-block 10" in srs_ooc("status", run).stdout
-    assert "draw-block 10 (asked for: 9)" in error_of("run", store, "--out", run, "--draw-block", 9)
-    for name in ("--draw-block", "--trees-per-subspace"):
-        assert "expected a whole number" in error_of("run", store, "--out", "no.run", name, 0)
+    assert "draw-block 10 (asked for: 9)" in error_of(
+        "run", store, "--out", run, "--with", "draw_block=9"
+    )
+    for none in (("--with", "draw_block=0"), ("--trees-per-subspace", 0)):
+        assert "expected a whole number" in error_of("run", store, "--out", "no.run", *none)
 
 
 @pytest.mark.slow
@@ -197,11 +199,11 @@ def test_a_value_of_the_wrong_type_is_refused_not_rounded(folder, tmp_path, line
 
 
 NETWORKS = {
-    "genie3": ("--trees", 2),
-    "network-srs": ("--trees", 2),
-    "network-prs": ("--epochs", 1, "--models", 2, "--folds", 2),
+    "genie3": ("--with", "trees=2"),
+    "network-srs": ("--with", "trees=2"),
+    "network-prs": ("--with", "epochs=1", "--with", "models=2", "--with", "folds=2"),
 }
-FEWER = {"rase-knn": ("--candidates", 3, "--folds", 2)}
+FEWER = {"rase-knn": ("--with", "candidates=3", "--with", "folds=2")}
 """What takes long otherwise."""
 
 
@@ -265,9 +267,9 @@ def test_features_with_missing_values_can_be_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--alpha", "1.5"), ["alpha", "from 0 to 1", "1.5"]),
-        (("--alpha", "nan"), ["alpha", "from 0 to 1"]),
-        (("--alpha", "a lot"), ["alpha", "a lot"]),
+        (("--with", "alpha=1.5"), ["alpha", "from 0 to 1", "1.5"]),
+        (("--with", "alpha=nan"), ["alpha", "from 0 to 1"]),
+        (("--with", "alpha=a lot"), ["alpha", "a lot"]),
         (("--q", "0"), ["subspace-size", "from 1 to 120", "0"]),
         (("--q", "121"), ["subspace-size", "from 1 to 120", "121"]),
         (("--q", "many"), ["subspace-size", "max", "many"]),
@@ -303,20 +305,20 @@ def test_the_smallest_cap_named_does_work(folder, tmp_path):
 @pytest.mark.slow
 def test_a_run_of_another_identity_is_refused_by_name(folder):
     for option, value, name in [
-        ("--alpha", "0.7", "alpha"),
+        ("--with", "alpha=0.7", "alpha"),
         ("--q", "26", "subspace-size"),
         ("--k", "3", "max-features"),
         ("--seed", "1", "seed"),
         ("--judge", "positive", "judge"),
-        ("--impurity", "entropy", "impurity"),
+        ("--with", "impurity=entropy", "impurity"),
         ("--max-depth", "4", "max-depth"),
-        ("--round-size", "2", "round-size"),
+        ("--with", "round_size=2", "round-size"),
     ]:
         message = error_of("run", "t.zarr", option, value, cwd=folder)
         assert f"{name} " in message
         assert value in message
     # Not identity: iterations, memory, threads, and the same numbers written otherwise.
-    again = ("--alpha", "0.50", "--threads", 1, "--memory-mb", 300, "--iterations", 400)
+    again = ("--with", "alpha=0.50", "--threads", 1, "--memory-mb", 300, "--iterations", 400)
     srs_ooc("run", "t.zarr", *again, cwd=folder)
 
 
@@ -495,7 +497,7 @@ def tables(tmp_path_factory):
     [
         (),
         ("--splitter", "best", "--bootstrap", "--k", "0.5"),
-        ("--thresholds", "value", "--k", "0.5"),
+        ("--with", "thresholds=value", "--k", "0.5"),
     ],
 )
 def test_what_matters_is_found_and_predicted(tables, tmp_path, name, options):
@@ -559,14 +561,14 @@ def test_every_store_can_be_planned_for(tables, tmp_path, store):
 @pytest.mark.parametrize(
     ("store", "options", "words"),
     [
-        ("numbers", ("--impurity", "gini"), ["impurity", "variance", "gini"]),
-        ("classes", ("--impurity", "variance"), ["impurity", "gini or entropy"]),
-        ("classes-weighted", ("--impurity", "entropy"), ["impurity", "gini", "entropy"]),
+        ("numbers", ("--with", "impurity=gini"), ["impurity", "variance", "gini"]),
+        ("classes", ("--with", "impurity=variance"), ["impurity", "gini or entropy"]),
+        ("classes-weighted", ("--with", "impurity=entropy"), ["impurity", "gini", "entropy"]),
         ("numbers", ("--class-weight", "balanced"), ["class-weight", "numbers"]),
         ("classes", ("--class-weight", "middle=2"), ["class-weight", "middle", "high"]),
         ("classes", ("--class-weight", "low=-1"), ["class-weight", "above 0"]),
         ("classes", ("--k", "2.5"), ["max-features", "2.5"]),
-        ("classes", ("--min-impurity-decrease", "2"), ["min-impurity-decrease", "2"]),
+        ("classes", ("--with", "min_impurity_decrease=2"), ["min-impurity-decrease", "2"]),
     ],
 )
 def test_what_cannot_be_learnt_is_refused(tables, tmp_path, store, options, words):
@@ -599,11 +601,6 @@ def test_a_size_of_workers_goes_with_workers(store, command):
     assert "--worker-memory-mb" in refusal_of(command, store, "--worker-memory-mb", 100)
 
 
-def test_one_cluster_is_named(store, tmp_path):
-    options = ("--dask", "local:1", "--dask-scheduler-file", tmp_path / "none")
-    assert "found both" in refusal_of("run", store, *options)
-
-
 @pytest.mark.dask
 @pytest.mark.parametrize("address", ["local:0", "local:x", "local:99999", "host:8786"])
 def test_an_address_of_no_known_form_is_refused(store, address):
@@ -623,7 +620,7 @@ def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monke
         yield
 
     monkeypatch.setattr(dask_cluster, "_local_client", started)
-    error = refusal_of(*asked, "--alpha", "0.25", "--dask", "local:2", kind=RunError)
+    error = refusal_of(*asked, "--with", "alpha=0.25", "--dask", "local:2", kind=RunError)
     assert "alpha 0.5 (asked for: 0.25)" in error
 
 

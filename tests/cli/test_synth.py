@@ -26,8 +26,8 @@ def test_help_says_of_every_problem_what_it_is() -> None:
     [
         (["odd", "t.csv"], "problem: expected madelon or chain"),
         (["madelon", "t.csv"], "--rows: expected a number for madelon, found none"),
-        (["noise", "t.csv", *GOOD], "--relevant: expected an option of noise"),
-        (["madelon", "t.csv", *GOOD, "--block-size", "3"], "--block-size: expected an option of"),
+        (["noise", "t.csv", *GOOD], "relevant: expected an option of noise"),
+        (["madelon", "t.csv", *GOOD, "--block-size", "3"], "block_size: expected an option of"),
     ],
 )
 def test_a_problem_and_its_options_are_known(

@@ -338,18 +338,18 @@ def test_a_run_on_samples_of_the_rows_is_compacted_on_all_rows(tmp_path):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("option", ["--scores", "--validation-rows"])
+@pytest.mark.parametrize("option", ["scores", "validation_rows"])
 def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_path, option):
     values, labels = noise_table(60, 30)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
     file = tmp_path / "file"
-    if option == "--scores":
+    if option == "scores":
         file.write_text("name,score\n" + "".join(f"f{i},{i + 1}\n" for i in range(30)))
         method = ("--method", "less", "--judge", "probe", "--q", 8)
     else:
         file.write_text("".join(f"{i}\n" for i in range(1, 61, 4)))
         method = ("--method", "prs", "--q", 20)
-    srs_ooc("run", store, "--out", run, "--iterations", 20, *method, option, file)
+    srs_ooc("run", store, "--out", run, "--iterations", 20, *method, "--with", f"{option}={file}")
     assert f"without the rows that are held out, found one with {option}" in error_of(
         "compact", run
     )

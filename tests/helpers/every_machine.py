@@ -74,31 +74,50 @@ def long(rng, n_columns=60):
 
 TABLES = {of.__name__: of for of in (halves, genotypes, counts, one_hot, with_gaps, numbers, long)}
 _SHORT = ("--iterations", 60, "--q", 40)
-_PRS = ("--method", "prs", "--models", 12, "--epochs", 4, "--folds", 3)
-_RASE = ("--method", "rase", "--models", 6, "--candidates", 12, "--rounds", 2)
-_BY_CRITERION = (*_RASE, "--validation-share", 0)
+_PRS = ("--method", "prs", "--with", "models=12", "--with", "epochs=4", "--with", "folds=3")
+_RASE = ("--method", "rase", "--with", "models=6", "--with", "candidates=12", "--with", "rounds=2")
+_BY_CRITERION = (*_RASE, "--with", "validation_share=0")
 OPTIONS = {
     "tests": (*_SHORT, "--fdr", 0.5),
     "probe": (*_SHORT, "--judge", "probe", "--probe-min-wins", 0.5),
     "random subspace": (*_SHORT, "--method", "rs"),
     "sensitivity": (*_SHORT, "--closing", "sensitivity", "--fdr", 0.5),
     "best splits, bootstrap": (*_SHORT, "--splitter", "best", "--bootstrap"),
-    "leverage": (*_SHORT, "--method", "less", "--rank", 9),
-    "leverage of values": (*_SHORT, "--method", "less", "--rank", 9, "--matrix", "values"),
-    "norms": (*_SHORT, "--method", "less", "--scores", "norm"),
+    "leverage": (*_SHORT, "--method", "less", "--with", "rank=9"),
+    "leverage of values": (
+        *_SHORT,
+        "--method",
+        "less",
+        "--with",
+        "rank=9",
+        "--with",
+        "matrix=values",
+    ),
+    "norms": (*_SHORT, "--method", "less", "--with", "scores=norm"),
     "prs": _PRS,
-    "prs, best splits": (*_PRS, "--splitter", "best", "--thresholds", "value"),
+    "prs, best splits": (*_PRS, "--splitter", "best", "--with", "thresholds=value"),
     "rase": _RASE,
-    "rase, lda": (*_BY_CRITERION, "--model", "lda", "--criterion", "ric"),
-    "rase, qda": (*_BY_CRITERION, "--model", "qda", "--criterion", "ric"),
-    "rase, knn": (*_BY_CRITERION, "--model", "knn", "--criterion", "ric"),
-    "rase, linear": (*_BY_CRITERION, "--model", "linear", "--criterion", "ebic"),
+    "rase, lda": (*_BY_CRITERION, "--model", "lda", "--with", "criterion=ric"),
+    "rase, qda": (*_BY_CRITERION, "--model", "qda", "--with", "criterion=ric"),
+    "rase, knn": (*_BY_CRITERION, "--model", "knn", "--with", "criterion=ric"),
+    "rase, linear": (*_BY_CRITERION, "--model", "linear", "--with", "criterion=ebic"),
 }
 NETWORKS = {
-    "genie3": ("--method", "genie3", "--trees", 10),
-    "srs": ("--method", "srs", "--trees", 40),
-    "prs": ("--method", "prs", "--models", 10, "--epochs", 3, "--folds", 3),
-    "joint": ("--method", "prs", "--joint", 0.01, "--models", 10, "--epochs", 3, "--folds", 3),
+    "genie3": ("--method", "genie3", "--with", "trees=10"),
+    "srs": ("--method", "srs", "--with", "trees=40"),
+    "prs": ("--method", "prs", "--with", "models=10", "--with", "epochs=3", "--with", "folds=3"),
+    "joint": (
+        "--method",
+        "prs",
+        "--with",
+        "joint=0.01",
+        "--with",
+        "models=10",
+        "--with",
+        "epochs=3",
+        "--with",
+        "folds=3",
+    ),
 }
 FEW = [("tests", "with_gaps"), ("tests", "halves"), ("leverage of values", "numbers")]
 MANY = [

@@ -139,9 +139,9 @@ def test_each_feature_is_drawn_as_often_as_was_asked_for():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"screen": 0}, "--screen: expected a whole number from 1"),
-        ({"screen": None, "screen_draws": 5}, "--screen-draws: expected with --screen"),
-        ({"screen": 20, "model": "knn"}, "--screen: expected with --model tree, found knn"),
+        ({"screen": 0}, "screen: expected a whole number from 1"),
+        ({"screen": None, "screen_draws": 5}, "screen_draws: expected with screen"),
+        ({"screen": 20, "model": "knn"}, "screen: expected with --model tree, found knn"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(name, given, says):
@@ -157,10 +157,10 @@ def test_room_is_for_what_is_learnt_on_or_for_a_subspace_of_the_screen(screen, r
 def test_a_search_behind_a_screen_has_no_larger_subspaces_than_that():
     given = METHODS["rase"][1] | {"screen": 5}
     assert Rase.settle(given, TABLE).max_size == 5
-    with pytest.raises(UsageError, match="--max-size: expected at most 5 "):
+    with pytest.raises(UsageError, match="max_size: expected at most 5 "):
         Rase.settle(given | {"max_size": 6}, TABLE).check(N_ROWS, P, Q)
 
 
 def test_a_grid_has_no_screen():
-    with pytest.raises(UsageError, match="--screen: expected without --grid"):
+    with pytest.raises(UsageError, match="screen: expected without grid"):
         Prs.settle({"screen": 20, "grid": "20x20"}, TABLE)

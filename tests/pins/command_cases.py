@@ -45,14 +45,16 @@ _SIZES = {
 _SIZE = "--rows 30 --features 12 --relevant 3"
 _FORMATS = ("csv", "csv.gz", "parquet", "feather", "svmlight", "npy", "txt", "zarr")
 _NETWORK = "network n.zarr --regulators regulators.txt --targets targets.txt -q --threads 1"
-_PRS = "--models 6 --folds 2 --epochs 8 --inclusion 0.2 --learning-rate 0.02"
+_PRS = (
+    "--with models=6 --with folds=2 --with epochs=8 --with inclusion=0.2 --with learning_rate=0.02"
+)
 
 SCRIPTS = {
     "stores": [
         _STORE, _STORE, f"{_STORE} --overwrite --json", f"{_STORE} --overwrite",
         "ingest table.csv dry.zarr --target label --row-ids id --dry-run -q",
         "inspect t.zarr", "inspect t.zarr --json", "inspect t.zarr --names",
-        "inspect t.zarr --row-ids", "inspect t.zarr --verify",
+        "inspect t.zarr --row-ids",
         _AMOUNTS, "inspect m.zarr", "inspect m.zarr --json",
         "verify t.zarr", "verify t.zarr --json", "runs", "runs --json",
         "ingest numbers.csv free.zarr --no-target --ignore label --row-ids id -q",
@@ -61,8 +63,9 @@ SCRIPTS = {
     "scores": [
         _STORE, _NUMBERS, "components n.zarr -k 2 -o pcs.csv",
         "scores n.zarr --top 5", "scores n.zarr --top 5 --csv",
-        "scores t.zarr --json", "scores t.zarr --scores norm --top 5",
-        "scores n.zarr --rank 3 --no-center --matrix values --top 5 --safe-csv --csv",
+        "scores t.zarr --json", "scores t.zarr --with scores=norm --top 5",
+        "scores n.zarr --with rank=3 --with center=no --with matrix=values --top 5 "
+        "--safe-csv --csv",
     ],
     "plans": [
         _STORE, "plan --n-rows 500 --n-features 300 --threads 2 --method prs",
@@ -80,7 +83,7 @@ SCRIPTS = {
         "compare a.run b.run", "compare a.run b.run --json", "resume a.run -q",
         "resume a.run -q --iterations 50", "resume b.run -q --iterations 70 --threads 1",
         "verify a.run", "verify a.run --json", "runs", "runs --json",
-        "run t.zarr --out a.run -q --alpha 0.25", "run t.zarr --out a.run -q --iterations 20",
+        "run t.zarr --out a.run -q --with alpha=0.25", "run t.zarr --out a.run -q --iterations 20",
         "remove b.run", "remove b.run --yes",
         "remove b.run --yes",
     ],
@@ -128,21 +131,25 @@ SCRIPTS = {
         "compact n.run --folds 200",
     ],
     "networks": [
-        _NUMBERS, f"{_NETWORK} --trees 10 --out genie3.out.csv",
-        f"{_NETWORK} --trees 10 --out genie3.out.csv --json", "status genie3.out.csv.network",
+        _NUMBERS, f"{_NETWORK} --with trees=10 --out genie3.out.csv",
+        f"{_NETWORK} --with trees=10 --out genie3.out.csv --json", "status genie3.out.csv.network",
         "status genie3.out.csv.network --json",
-        f"{_NETWORK} --trees 10 --ensemble extra-trees --k all --out extra.out.csv --json",
-        f"{_NETWORK} --trees 10 --thresholds value --k 0.5 --out value.out.parquet --json",
-        f"{_NETWORK} --trees 10 --rows rows.txt --seed 3 --top 4 --out some.out.csv --json",
-        f"{_NETWORK} --method srs --trees 40 --q 4 --out srs.out.csv --json",
-        f"{_NETWORK} --method srs --trees 40 --q 4 --alpha 0 --out rs.out.csv --json",
+        f"{_NETWORK} --with trees=10 --with ensemble=extra-trees --k all "
+        "--out extra.out.csv --json",
+        f"{_NETWORK} --with trees=10 --with thresholds=value --k 0.5 "
+        "--out value.out.parquet --json",
+        f"{_NETWORK} --with trees=10 --rows rows.txt --seed 3 --top 4 --out some.out.csv --json",
+        f"{_NETWORK} --method srs --with trees=40 --q 4 --out srs.out.csv --json",
+        f"{_NETWORK} --method srs --with trees=40 --q 4 --with alpha=0 --out rs.out.csv --json",
         f"{_NETWORK} --method prs {_PRS} --out prs.out.csv --json",
-        f"{_NETWORK} --method prs {_PRS} --thresholds rank --patience 2 --out rank.out.csv --json",
-        f"{_NETWORK} --method prs {_PRS} --joint 0.01 --out joint.out.csv --json",
-        f"{_NETWORK} --method prs {_PRS} --joint 0.01 --sparsity 0.1 --out few.out.csv --json",
-        "network n.zarr --targets targets.txt --trees 4 -q --out all.out.csv --threads 2",
-        f"{_NETWORK} --trees 11 --out genie3.out.csv",
-        f"{_NETWORK} --trees 10 --joint 0.1 --out x.out.csv", "runs",
+        f"{_NETWORK} --method prs {_PRS} --with thresholds=rank --with patience=2 "
+        "--out rank.out.csv --json",
+        f"{_NETWORK} --method prs {_PRS} --with joint=0.01 --out joint.out.csv --json",
+        f"{_NETWORK} --method prs {_PRS} --with joint=0.01 --with sparsity=0.1 "
+        "--out few.out.csv --json",
+        "network n.zarr --targets targets.txt --with trees=4 -q --out all.out.csv --threads 2",
+        f"{_NETWORK} --with trees=11 --out genie3.out.csv",
+        f"{_NETWORK} --with trees=10 --with joint=0.1 --out x.out.csv", "runs",
     ],
     "tables": [
         *(f"synth {name} {name}.out.csv {_SIZES.get(name, _SIZE)}" for name in _PROBLEMS),
@@ -164,8 +171,8 @@ SCRIPTS = {
         "run t.zarr --q 9999 -q", "run t.zarr --model odd -q", "run t.zarr --no-such",
         "run t.zarr --config no.toml", "run t.zarr --exclude some-not.txt",
         "run t.zarr --method prs --judge tests",
-        "run t.zarr --method rase --criterion ebic --model knn", "features t.zarr",
-        "scores t.zarr --rank 0", "network t.zarr", "report no.run", "export no.run x.csv",
+        "run t.zarr --method rase --with criterion=ebic --model knn", "features t.zarr",
+        "scores t.zarr --with rank=0", "network t.zarr", "report no.run", "export no.run x.csv",
         "compact no.run", "predict no.run x y", "sensitivity no.run", "compare no.run no.run",
         "remove no.run --yes", "resume no.run", "theory odd -p 10 -q 5 -r 3", "synth odd x.csv",
     ],

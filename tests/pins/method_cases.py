@@ -18,13 +18,13 @@ def _scores(folder):
     file = folder / "scores.csv"
     lines = [f"g{i},{1 + i % 7}\n" for i in range(N_FEATURES)]
     file.write_text("name,score\n" + "".join(lines))
-    return ("--scores", file)
+    return ("--with", f"scores={file}")
 
 
 def _held_out(folder):
     file = folder / "held-out.txt"
     file.write_text("".join(f"r{i}\n" for i in range(0, N_ROWS, 4)))
-    return ("--validation-rows", file)
+    return ("--with", f"validation_rows={file}")
 
 
 PLAIN = _store()
@@ -35,18 +35,21 @@ _SHORT = ("--iterations", 60, "--q", 20)
 _LESS = ("--method", "less", *_SHORT)
 _PROBE = ("--judge", "probe", "--iterations", 200, "--q", 12, "--probe-min-wins", 0.7)
 _PRS = (
-    "--method", "prs", "--models", 10, "--folds", 3, "--epochs", 12, "--inclusion", 0.1,
-    "--learning-rate", 0.02,
+    "--method", "prs", "--with", "models=10", "--with", "folds=3", "--with", "epochs=12",
+    "--with", "inclusion=0.1", "--with", "learning_rate=0.02",
 )  # fmt: skip
-_SEARCH = ("--method", "rase", "--models", 8, "--candidates", 12, "--rounds", 3, "--max-size", 4)
-_RASE = (*_SEARCH, "--folds", 3)
-_MODEL = ("--method", "rs", "--iterations", 40, "--q", 8, "--model-folds", 3)
-_SHORT_SEARCH = (*_SEARCH, "--rounds", 2, "--models", 4, "--candidates", 6)
+_SEARCH = (
+    "--method", "rase", "--with", "models=8", "--with", "candidates=12", "--with", "rounds=3",
+    "--with", "max_size=4",
+)  # fmt: skip
+_RASE = (*_SEARCH, "--with", "folds=3")
+_MODEL = ("--method", "rs", "--iterations", 40, "--q", 8, "--with", "model_folds=3")
+_SHORT_SEARCH = (*_SEARCH, "--with", "rounds=2", "--with", "models=4", "--with", "candidates=6")
 
 CASES = {
     "rs": (PLAIN, ("--method", "rs", *_SHORT)),
-    "rs, probe, draw block 8": (PLAIN, ("--method", "rs", *_PROBE, "--draw-block", 8)),
-    "srs, keep 3": (PLAIN, (*_SHORT, "--iterations", 300, "--keep", 3)),
+    "rs, probe, draw block 8": (PLAIN, ("--method", "rs", *_PROBE, "--with", "draw_block=8")),
+    "srs, keep 3": (PLAIN, (*_SHORT, "--iterations", 300, "--with", "keep=3")),
     "srs, closed by sensitivity": (
         PLAIN, (*_SHORT, "--closing", "sensitivity", "--bootstrap"),
     ),
@@ -55,54 +58,60 @@ CASES = {
     ),
     "less": (PLAIN, _LESS),
     "less, rank 5, not centred, trees": (
-        PLAIN, (*_LESS, "--judge", "probe", "--rank", 5, "--no-center", "--save-trees"),
+        PLAIN, (*_LESS, "--judge", "probe", "--with", "rank=5", "--with", "center=no",
+         "--save-trees"),
     ),
-    "less by leverage of values": (PLAIN, (*_LESS, "--matrix", "values")),
-    "less by norms": (PLAIN, (*_LESS, "--scores", "norm")),
+    "less by leverage of values": (PLAIN, (*_LESS, "--with", "matrix=values")),
+    "less by norms": (PLAIN, (*_LESS, "--with", "scores=norm")),
     "less by norms of codes, missing and categories": (
-        MIXED, (*_LESS, "--scores", "norm", "--matrix", "codes"),
+        MIXED, (*_LESS, "--with", "scores=norm", "--with", "matrix=codes"),
     ),
     "less by a file": (PLAIN, ("--method", "less", *_PROBE, _scores)),
-    "less with replacement": (PLAIN, (*_LESS, "--replacement")),
+    "less with replacement": (PLAIN, (*_LESS, "--with", "replacement=yes")),
     "prs": (PLAIN, _PRS),
     "prs, trees, some rows held out by name": (PLAIN, (*_PRS, "--save-trees", _held_out)),
     "prs, sparsity and smoothness on a grid": (
-        PLAIN, (*_PRS, "--sparsity", 0.01, "--smoothness", 0.01, "--grid", "6x10"),
+        PLAIN, (*_PRS, "--with", "sparsity=0.01", "--with", "smoothness=0.01",
+         "--with", "grid=6x10"),
     ),
-    "prs, patience, grown again": (PLAIN, (*_PRS, "--patience", 2, "--effective-share", 0.99)),
+    "prs, patience, grown again": (PLAIN, (*_PRS, "--with", "patience=2",
+     "--with", "effective_share=0.99")),
     "prs, regression": (REGRESSION, _PRS),
     "prs, 3 classes, missing and categories": (
         _store("grade", missing=True, categories=True), _PRS,
     ),
-    "prs, screened": (PLAIN, (*_PRS, "--screen", 15, "--screen-draws", 10)),
+    "prs, screened": (PLAIN, (*_PRS, "--with", "screen=15", "--with", "screen_draws=10")),
     "prs, linear": (PLAIN, (*_PRS, "--model", "linear")),
     "rase": (PLAIN, _RASE),
     "rase, trees": (PLAIN, (*_RASE, "--save-trees")),
-    "rase, oob": (PLAIN, (*_RASE, "--criterion", "oob")),
-    "rase, validation": (PLAIN, (*_SEARCH, "--criterion", "validation")),
+    "rase, oob": (PLAIN, (*_RASE, "--with", "criterion=oob")),
+    "rase, validation": (PLAIN, (*_SEARCH, "--with", "criterion=validation")),
     "rase, cutoff of the training rows, floor, nothing held out": (
-        PLAIN, (*_RASE, "--vote-cutoff", "training", "--floor", 0.5, "--validation-share", 0),
+        PLAIN, (*_RASE, "--with", "vote_cutoff=training", "--with", "floor=0.5",
+         "--with", "validation_share=0"),
     ),
     "rase, regression": (REGRESSION, _RASE),
     "rase, 3 classes, missing and categories": (
         _store("grade", missing=True, categories=True), _RASE,
     ),
-    "rase, screened": (PLAIN, (*_RASE, "--screen", 15, "--screen-draws", 10)),
-    "rase, lda by ric": (PLAIN, (*_SEARCH, "--model", "lda", "--criterion", "ric")),
-    "rase, qda by ric": (PLAIN, (*_SEARCH, "--model", "qda", "--criterion", "ric")),
-    "rase, knn by ric": (PLAIN, (*_SHORT_SEARCH, "--model", "knn", "--criterion", "ric")),
+    "rase, screened": (PLAIN, (*_RASE, "--with", "screen=15", "--with", "screen_draws=10")),
+    "rase, lda by ric": (PLAIN, (*_SEARCH, "--model", "lda", "--with", "criterion=ric")),
+    "rase, qda by ric": (PLAIN, (*_SEARCH, "--model", "qda", "--with", "criterion=ric")),
+    "rase, knn by ric": (PLAIN, (*_SHORT_SEARCH, "--model", "knn", "--with", "criterion=ric")),
     "rase, linear by ebic": (
-        PLAIN, (*_SEARCH, "--model", "linear", "--criterion", "ebic", "--ebic-gamma", 0.5),
+        PLAIN, (*_SEARCH, "--model", "linear", "--with", "criterion=ebic",
+         "--with", "ebic_gamma=0.5"),
     ),
     "rase, linear by ebic, 3 classes": (
-        GRADES, (*_SEARCH, "--model", "linear", "--criterion", "ebic"),
+        GRADES, (*_SEARCH, "--model", "linear", "--with", "criterion=ebic"),
     ),
     "rase, linear by ebic, regression": (
-        REGRESSION, (*_SEARCH, "--model", "linear", "--criterion", "ebic"),
+        REGRESSION, (*_SEARCH, "--model", "linear", "--with", "criterion=ebic"),
     ),
     "rase, knn by cross-validation": (
         PLAIN,
-        (*_SHORT_SEARCH, "--folds", 3, "--model", "knn", "--model-params", '{"n_neighbors": 3}'),
+        (*_SHORT_SEARCH, "--with", "folds=3", "--model", "knn",
+         "--with", 'model_params={"n_neighbors": 3}'),
     ),
     "rs of knn": (PLAIN, (*_MODEL, "--model", "knn")),
     "rs of knn, missing": (_store(missing=True), (*_MODEL, "--model", "knn")),
@@ -115,7 +124,7 @@ CASES = {
     "rs of linear, regression": (REGRESSION, (*_MODEL, "--model", "linear")),
     "rs of svm, regression": (REGRESSION, (*_MODEL, "--model", "svm")),
     "rs of knn, by permutation": (
-        PLAIN, (*_MODEL, "--model", "knn", "--model-importance", "permutation"),
+        PLAIN, (*_MODEL, "--model", "knn", "--with", "model_importance=permutation"),
     ),
     "srs of knn": (PLAIN, (*_MODEL, "--method", "srs", "--iterations", 150, "--model", "knn")),
 }  # fmt: skip

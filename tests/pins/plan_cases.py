@@ -59,13 +59,13 @@ PLANS = {
         None,
         (*_NUMBERS, "--n-classes", 4, "--memory-mb", 128),
     ),
-    "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--alpha", 0)),
+    "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--with", "alpha=0")),
     "numbers, q max": (None, (*_NUMBERS, "--q", "max")),
     "numbers, 3 trees, draw block 16, value": (
         None,
         (
             *(*_NUMBERS, "--trees-per-subspace", 3),
-            *("--draw-block", 16, "--thresholds", "value"),
+            *("--with", "draw_block=16", "--with", "thresholds=value"),
         ),
     ),
     "numbers, tests": (None, _NUMBERS),

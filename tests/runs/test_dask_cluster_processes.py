@@ -172,7 +172,7 @@ def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path,
     chance = random.Random(seed)
     run = tmp_path / "run"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
-    command = command_line("run", store, "--out", run, "--dask-scheduler-file", file, *words)
+    command = command_line("run", store, "--out", run, "--dask", file, *words)
     for _ in range(3):
         process = subprocess.Popen(command, env=environment(), stdout=-3, stderr=-3)
         time.sleep(chance.uniform(0.5, 4.0))
@@ -182,16 +182,16 @@ def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path,
         if victim is not process:
             assert process.wait(HANGS) == 0
         process.wait(HANGS)
-    srs_ooc("run", store, "--out", run, "--dask-scheduler-file", file, *words)
+    srs_ooc("run", store, "--out", run, "--dask", file, *words)
     assert results(run, store) == whole
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_one_message(store, tmp_path):
     run = ("run", store, "--out", tmp_path / "run", "--iterations", 10)
-    assert "--dask-scheduler-file: expected the file" in error_of(
-        *run, "--dask-scheduler-file", tmp_path / "none.json"
-    )
+    message = error_of(*run, "--dask", tmp_path / "none.json")
+    assert "--dask: expected " in message
+    assert "or the file that `dask scheduler --scheduler-file` writes" in message
     assert not (tmp_path / "run").exists()
 
 
@@ -220,8 +220,8 @@ def test_a_worker_grows_by_no_more_than_it_may(tmp_path, by_hand):
 @pytest.mark.campaign
 def test_the_smallest_cap_accepted_holds_a_run_of_many_iterations(tmp_path, by_hand):
     store = make_store(tmp_path / "t.zarr", *noise_table(60, 50_000))
-    run, ways = tmp_path / "run", {"--iterations": 3000, "--round-size": 3000, "--q": 2500}
-    words = ["run", store, "--out", run, "--judge", "probe", "--dask-scheduler-file", by_hand[0]]
+    run, ways = tmp_path / "run", {"--iterations": 3000, "--with": "round_size=3000", "--q": 2500}
+    words = ["run", store, "--out", run, "--judge", "probe", "--dask", by_hand[0]]
     words += [word for pair in ways.items() for word in pair]
     refused = error_of(*words, "--memory-mb", 64)
     smallest = int(re.search(r"--memory-mb (\d+)", refused)[1])

@@ -339,8 +339,8 @@ def test_halves_are_refused_before_anything_is_done(store, tmp_path):
     assert "--judge none" in error_of("run", few, "--method", "prs", "--halves", 2)
     file = tmp_path / "scores.csv"
     file.write_text("name,score\n" + "".join(f"f{i},{i + 1}\n" for i in range(30)))
-    scores = ("--method", "less", "--scores", file, "--judge", "probe", "--q", 8)
-    assert "found one with --scores FILE" in error_of("run", few, *scores, "--halves", 2)
+    scores = ("--method", "less", "--with", f"scores={file}", "--judge", "probe", "--q", 8)
+    assert "found one with scores=FILE" in error_of("run", few, *scores, "--halves", 2)
     srs_ooc("run", few, "--iterations", 20, "--q", 10)
     assert "found 1 of class '2'" in error_of("resume", tmp_path / "few.run", "--halves", 2)
     assert not Run(tmp_path / "few.run", writable=False).has_meta(HALVES)

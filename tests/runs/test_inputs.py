@@ -480,12 +480,11 @@ def test_files_of_features_and_what_reads_the_run(tmp_path, n):
         ("status", run),
         ("inspect", store),
         ("verify", store),
-        ("inspect", store, "--verify"),
         ("verify", run),
         ("export", store, run, tmp_path / "out.csv", "--top", 3),
     ):
         check(*command, cap=cap)
-    check("run", store, "--out", less, "--method", "less", "--scores", scores, *options)
+    check("run", store, "--out", less, "--method", "less", "--with", f"scores={scores}", *options)
     check("scores", store, "--exclude", exclude, "--csv")
 
 

@@ -27,7 +27,7 @@ RESUMED = [
     *[("--iterations", "400", *cap) for cap in CAPS],
     *[("--iterations", "400", "--threads", n) for n in ("0", "-1", "x")],
     *[("--iterations", n) for n in ("0", "-3", "x")],
-    ("--iterations", "400", "--dask-scheduler-file", "missing.json"),
+    ("--iterations", "400", "--dask", "missing.json"),
     ("--iterations", "400", "--worker-memory-mb", "0"),
     ("--iterations", "400", "--accept-loss", "--memory-mb", "12"),
     ("--iterations", "400", "--cache-mb", "3"),
@@ -50,7 +50,7 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ],
         ("--folds", "1"),
         ("--folds", "1000"),
-        ("--dask-scheduler-file", "missing.json"),
+        ("--dask", "missing.json"),
     ],
     "export": [
         ("no/where.csv",),
@@ -85,15 +85,15 @@ NETWORKS = [
     ("--plan", "--memory-mb", "12"),
     *[(f"--{name}", "0") for name in ("threads", "top", "trees", "k", "worker-memory-mb")],
     ("--method", "x"),
-    ("--method", "srs", "--alpha", "2"),
+    ("--method", "srs", "--with", "alpha=2"),
     ("--method", "srs", "--q", "1000"),
-    ("--method", "prs", "--trees", "5"),
-    ("--method", "prs", "--inclusion", "7"),
+    ("--method", "prs", "--with", "trees=5"),
+    ("--method", "prs", "--with", "inclusion=7"),
     *[(f"--{name}", "missing.txt") for name in ("regulators", "targets", "rows", "config")],
     *[(f"--{name}", "wrong.txt") for name in ("regulators", "targets", "rows", "config")],
     ("--run", "s.zarr"),
     ("--run", "finished.run"),
-    ("--dask-scheduler-file", "missing.json"),
+    ("--dask", "missing.json"),
     ("--unknown",),
 ]
 """Refused whether or not there is such a network; and where there is one, for what differs."""
@@ -131,7 +131,7 @@ def made(tmp_path_factory):
                 stops = (lambda step: step.done < 30) if stopped_at else (lambda _: True)
                 work_on(ledger, Store.open(store), asked, stops)
     (folder / "wrong.txt").write_text("nobody\n")
-    srs_ooc("network", store, "--trees", 1, "--out", folder / "n.csv", "-q")
+    srs_ooc("network", store, "--with", "trees=1", "--out", folder / "n.csv", "-q")
     return folder
 
 

@@ -19,7 +19,7 @@ SHAPES = {  # rows, features, options
     "entropy": (
         100_000,
         20,
-        ("--judge", "probe", "--q", 5, "--iterations", 2, "--impurity", "entropy"),
+        ("--judge", "probe", "--q", 5, "--iterations", 2, "--with", "impurity=entropy"),
     ),
     "few-candidates": (2000, 6000, ("--judge", "probe", "--q", 500, "--k", 3, "--iterations", 60)),
     "keeps-everything-at-once": (
@@ -36,7 +36,7 @@ SHAPES = {  # rows, features, options
     "blocks": (
         40,
         200_000,
-        ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 60),
+        ("--judge", "probe", "--q", 2000, "--with", "draw_block=64", "--iterations", 60),
     ),
     "tests": (40, 60_000, ("--q", 2000, "--iterations", 60)),
     "tests-of-pairs": (200, 6000, ("--q", 500, "--iterations", 20)),
@@ -55,7 +55,7 @@ SHAPES = {  # rows, features, options
     "by-value": (
         2000,
         6000,
-        ("--judge", "probe", "--q", 500, "--thresholds", "value", "--iterations", 60),
+        ("--judge", "probe", "--q", 500, "--with", "thresholds=value", "--iterations", 60),
     ),
     "by-value-tall": (
         200_000,
@@ -65,8 +65,8 @@ SHAPES = {  # rows, features, options
             "probe",
             "--q",
             6,
-            "--thresholds",
-            "value",
+            "--with",
+            "thresholds=value",
             "--iterations",
             2,
             "--max-depth",

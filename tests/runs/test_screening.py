@@ -77,7 +77,7 @@ def test_before_there_are_scores_features_rank_by_importance_and_excluded_ones_l
 ):
     run, excluded = tmp_path / "a.run", [f"f{j}" for j in range(2, P, 9)]
     (tmp_path / "out.txt").write_text("\n".join(excluded) + "\n")
-    words = "run", table, "--out", run, "--method", method, "--screen", N_FIRST
+    words = "run", table, "--out", run, "--method", method, "--with", f"screen={N_FIRST}"
     said = srs_ooc(*words, "--exclude", tmp_path / "out.txt", "--iterations", 200).stdout
     records = json_of("features", run, "--json")
     assert {record["score"] for record in records} == {0}
@@ -101,7 +101,7 @@ def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
         for word in (f"--{name.replace('_', '-')}", value)
     ]  # fmt: skip
     words = "run", table, "--out", run, "--method", method, *small
-    screen = "--screen", N_FIRST, "--screen-draws", 30
+    screen = "--with", f"screen={N_FIRST}", "--with", "screen_draws=30"
     done = srs_ooc(*words, *screen, "--exclude", tmp_path / "out.txt").stdout
     assert f"All features ranked by {method}" in done
     records = json_of("features", run, "--json")
@@ -112,7 +112,7 @@ def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
     assert 2 <= len(scored) <= N_FIRST
     if method == "prs":
         assert {record["name"] for record in records[:2]} == {"f0", "f1"}
-    words = "run", table, "--out", run, "--method", method, "--screen", 9
+    words = "run", table, "--out", run, "--method", method, "--with", "screen=9"
     assert f"screen {N_FIRST} (asked for: 9)" in error_of(*words)
 
 

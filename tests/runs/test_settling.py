@@ -418,7 +418,7 @@ def store(tmp_path_factory):
 
 
 def run(store, out, *options):
-    command("run", store, "--out", out, "--q", 40, "--thresholds", "value", *options)
+    command("run", store, "--out", out, "--q", 40, "--with", "thresholds=value", *options)
     return command("features", out, "--csv").stdout
 
 
@@ -449,8 +449,8 @@ def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
     found = []
     for thresholds in ("rank", "value"):
         out = tmp_path / f"{thresholds}.run"
-        options = ("--q", 12, "--alpha", 0, "--iterations", 200, "--save-trees")
-        more = ("--thresholds", thresholds, "--out", out)
+        options = ("--q", 12, "--with", "alpha=0", "--iterations", 200, "--save-trees")
+        more = ("--with", f"thresholds={thresholds}", "--out", out)
         command("run", tmp_path / "train.zarr", *options, *more)
         csv = tmp_path / f"{thresholds}.csv"
         found.append(json_of("predict", out, tmp_path / "test.csv", csv, "--json")["accuracy"])
@@ -472,7 +472,7 @@ def test_they_are_part_of_the_identity(store, tmp_path):
     out = tmp_path / "a.run"
     run(store, out, "--iterations", 5, "--judge", "probe")
     command("resume", out, "--iterations", 7)
-    assert "thresholds value" in error_of("run", store, "--out", out, "--thresholds", "rank")
+    assert "thresholds value" in error_of("run", store, "--out", out, "--with", "thresholds=rank")
 
 
 def test_best_splits_part_values_midway_as_those_of_scikit_learn(tmp_path):
@@ -511,7 +511,7 @@ def test_plan_counts_their_memory():
         table = ("--n-rows", 1000, "--n-features", 10**6)
         return json_of("plan", *table, "--json", *options)["largest_subspace_size"]
 
-    assert largest("--thresholds", "value") < 0.5 * largest()
+    assert largest("--with", "thresholds=value") < 0.5 * largest()
 
 
 @pytest.mark.parametrize(

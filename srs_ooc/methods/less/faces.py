@@ -97,12 +97,12 @@ def scores_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
-    shows: str | None,
+    shows: bool | None,
     **given: Any,
 ) -> None:
     """Score the columns of STORE as `srs-ooc run --method less` would draw them.
 
-    The target is not looked at. What --csv writes can be given to run --scores.
+    The target is not looked at. What --csv writes is what `run --with scores=FILE` reads.
 
     \b
     rank, name                highest score first; ties as in the source
@@ -131,14 +131,14 @@ def scores_command(
 
 @click.command("components")
 @click.argument("store", type=core.STORE)
-@click.option("-k", type=click.IntRange(1), default=10, show_default=True, metavar="K",
+@click.option("-k", type=core.COUNT, default=10, show_default=True, metavar="K",
               help="How many components.")  # fmt: skip
 @click.option("-o", "--out", type=core.FILE, required=True, metavar="FILE.csv",
               help="The file to make: row id, PC1, PC2, ...")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @core.with_options([core.MEMORY_OPTION, *core.PROGRESS_OPTIONS])
 def components_command(
-    store: core.StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
+    store: core.StoreOrPath, k: int, out: Path, as_json: bool, memory_mb: int, shows: bool | None
 ) -> None:
     """Compute principal components of the rows of STORE over all its features: ancestry, batches.
 

@@ -78,11 +78,11 @@ class ScoreParams(core.Params):
             return ()
         differ = "are all equal" if n_candidates <= by_rows else "hardly differ"
         smaller = max(1, n_directions // SPARED)
-        advice = f"Take a smaller --rank, such as {smaller}"
+        advice = f"Take a smaller rank, such as {smaller}"
         if self.rank == smaller:
             advice = "Take more rows"
         return (
-            f"--rank {self.rank}: leverage scores sum over all {n_directions:,} directions that "
+            f"rank={self.rank}: leverage scores sum over all {n_directions:,} directions that "
             f"{n_rows:,} rows of {n_candidates:,} columns have, and {differ}: features are "
             f"drawn about alike, as by --method rs. {advice}.",
         )

@@ -60,7 +60,7 @@ def score_table(
 
     def scoring_of(inputs: core.Inputs) -> core.Scoring:
         if (scoring := core.Scoring.of(params.score, params.matrix, store, inputs, key)) is None:
-            raise core.UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
+            raise core.UsageError(f"scores: expected leverage or norm, found {params.scores!r}.")
         return scoring
 
     n_features = store.n_features

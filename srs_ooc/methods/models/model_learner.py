@@ -33,7 +33,7 @@ def json_object(name: str, value: Any) -> str:
     UsageError
         If it is none; ``name`` is the option's.
     """
-    flag = f"--{core.flag_of(name)}"
+    flag = core.flag_of(name)
     try:
         found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
         if not isinstance(found, Mapping):
@@ -104,9 +104,9 @@ class ModelParams(core.TreeParams):
         for flag in core.TreeParams.options():
             if flag in given:
                 raise core.UsageError(
-                    f"--{core.flag_of(flag)}: expected with --model {core.TREE} only, found "
+                    f"{core.flag_of(flag)}: expected with --model {core.TREE} only, found "
                     f"--model {model}. Leave it out, or give what is the estimator's by "
-                    "--model-params."
+                    "model_params."
                 )
         if saves_trees:
             raise core.UsageError(
@@ -117,7 +117,7 @@ class ModelParams(core.TreeParams):
         for flag in ("model_importance", "model_folds"):
             if flag in given and core.PREDICTIONS in method.needs:
                 raise core.UsageError(
-                    f"--{core.flag_of(flag)}: expected with a method that scores features by "
+                    f"{core.flag_of(flag)}: expected with a method that scores features by "
                     f"their models, found --method {name}, which has scores and folds of its own. "
                     "Leave it out."
                 )
@@ -139,7 +139,7 @@ class ModelParams(core.TreeParams):
         importance = params.model_importance or (PERMUTATION if holds else SUBSPACES)
         if holds and importance == SUBSPACES:
             raise core.UsageError(
-                f"--model-importance: expected {PERMUTATION} with --method {name}, found "
+                f"model_importance: expected {PERMUTATION} with --method {name}, found "
                 f"{SUBSPACES}: features held in every other subspace would share one score. Leave "
                 "it out, or take --method rs."
             )
@@ -167,8 +167,8 @@ class ModelParams(core.TreeParams):
             return ceil(n_candidates / 2)
         raise core.UsageError(
             f"--subspace-size: expected fewer than the {n_candidates} features there are with "
-            f"--model-importance {SUBSPACES}, found {size}: no subspace would lack one. "
-            f"Take fewer, or --model-importance {PERMUTATION}."
+            f"model_importance={SUBSPACES}, found {size}: no subspace would lack one. "
+            f"Take fewer, or model_importance={PERMUTATION}."
         )
 
     def check_elsewhere(self) -> None:
@@ -197,9 +197,9 @@ class ModelParams(core.TreeParams):
             pieces = (piece.astype(np.uint32) for _, piece in store.pieces("n_missing"))
             if n_bad := count(np.concatenate([piece > 0 for piece in pieces])):
                 raise core.UsageError(
-                    f"--model-missing {REFUSE}: expected features without missing values, found "
+                    f"model_missing={REFUSE}: expected features without missing values, found "
                     f"{n_bad} with some. Leave them out with --exclude-missing, or take "
-                    "--model-missing mean."
+                    "model_missing=mean."
                 )
 
     def folds(self, task: Any, seed: int) -> core.Indices | None:
@@ -215,7 +215,7 @@ class ModelParams(core.TreeParams):
         if self.model_folds is None:
             return None
         key, units = core.key_of(seed, core.Purpose.FOLDS), (task.strata, task.groups)
-        return core.deal_folds(key, self.model_folds, task.target, *units, "--model-folds")
+        return core.deal_folds(key, self.model_folds, task.target, *units, "model_folds")
 
     def make(
         self, task: Any, response: core.Response, spec: Any, stack: ExitStack, **how: Any
@@ -279,7 +279,7 @@ class ModelParams(core.TreeParams):
             )
         return (
             f"--model {self.model}: up to {fitted}; `srs-ooc plan` tries one and says how long "
-            "that takes. Fewer --rounds, --candidates or --models take less.",
+            "that takes. Fewer rounds, candidates or models take less.",
         )
 
     @property

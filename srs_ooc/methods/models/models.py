@@ -74,7 +74,7 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
     for name, value in estimator.get_params().items():  # processes would not be counted
         if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
             raise core.UsageError(
-                f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
+                f"model_params: expected {name} 1 for {path}, found {value}. Leave it out; "
                 "--threads fits several subspaces at once."
             )
     return estimator
@@ -114,13 +114,13 @@ def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
         known = sorted(kind._get_param_names())
         if unknown := sorted(set(params) - set(known)):
             raise core.UsageError(
-                f"--model-params: expected parameters of {path} ({', '.join(known)}), found "
+                f"model_params: expected parameters of {path} ({', '.join(known)}), found "
                 f"{', '.join(unknown)[:200]}. Leave out what is not among them."
             )
         return kind(**params)
     except (TypeError, ValueError, RuntimeError) as error:
         raise core.UsageError(
-            f"--model-params: expected what {path} is made with, found that it refuses: "
+            f"model_params: expected what {path} is made with, found that it refuses: "
             f"{str(error)[:300]}. Give its parameters as JSON."
         ) from error
 
@@ -307,8 +307,8 @@ def _shares(estimator: Any, rows: core.Floats, n_classes: int) -> core.Floats:
 def _refused(model: str, what: str, error: Exception) -> core.UsageError:
     return core.UsageError(
         f"--model {model}: expected an estimator that can be {what} on numbers, found that it "
-        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change --model-params, "
-        "--model-folds or --subspace-size, or choose another model."
+        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change model_params, "
+        "model_folds or --subspace-size, or choose another model."
     )
 
 

@@ -28,7 +28,7 @@ _OPTIONS = [
                  help="CSV or Parquet file for the edges; required."),
     click.option("--run", type=_FILE, metavar="RUN",
                  help="Folder of what is done.  [default: EDGES with .network]"),
-    click.option("--top", type=click.IntRange(1), metavar="N",
+    click.option("--top", type=core.COUNT, metavar="N",
                  help="Only the N heaviest edges.  [default: all above 0]"),
 ]  # fmt: skip
 _FIRST = ("--out", "--regulators", "--targets", "--method", "--top", "--seed", "--memory-mb")

@@ -81,7 +81,7 @@ def settle_network(given: Mapping[str, Any]) -> EdgeParams:
     for name in network_options():
         if name not in known and given.get(name) is not None:
             raise core.UsageError(
-                f"--{name.replace('_', '-')}: an option of {owner_of(name)}, found "
+                f"{core.flag_of(name)}: an option of {owner_of(name)}, found "
                 f"--method {method}. Leave it out, or choose that method."
             )
     return METHODS[method].settle(given, None)
@@ -517,7 +517,7 @@ def _check_request(request: NetworkRequest) -> None:
         )
     if request.cluster is not None and request.params.is_joint:
         raise core.UsageError(
-            "--dask: expected targets that are worked on one by one, found --joint, which takes a "
+            "--dask: expected targets that are worked on one by one, found joint, which takes a "
             "step of all targets together in one process. Leave one of them out; --threads grows "
             "models of several targets at once."
         )

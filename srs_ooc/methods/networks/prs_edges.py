@@ -108,7 +108,7 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
     @property
     def shorter(self) -> str:
         """Say which options make it shorter."""
-        return "fewer --epochs or a --patience, fewer --models or --folds, fewer --targets"
+        return "fewer epochs or a patience, fewer models or folds, fewer --targets"
 
     def remarks(self, shape: core.TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Say where importance weights would collapse, and what all targets keep."""
@@ -116,7 +116,7 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
         if not self.is_joint:
             return notes
         state = self.shared_nbytes(shape, n_targets) / core.MB
-        return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
+        return (f"joint: {state:.0f} MB for what all targets keep.", *notes)
 
     def estimate(
         self, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float

@@ -49,9 +49,9 @@ class ForestParams(EdgeParams):
         """Refuse thresholds that are not drawn, or K that is none."""
         if self.thresholds != core.THRESHOLDS[0] and self.splits_best:
             raise core.UsageError(
-                f"--thresholds: expected {core.THRESHOLDS[0]} with --ensemble {FOREST}, found "
+                f"thresholds: expected {core.THRESHOLDS[0]} with ensemble={FOREST}, found "
                 f"{self.thresholds}: best splits are exact, and draw no thresholds. Leave it out, "
-                f"or take --ensemble {EXTRA}."
+                f"or take ensemble={EXTRA}."
             )
         self.candidates(shape.n_candidates)
 

@@ -226,7 +226,7 @@ class EdgeParams(core.Params):
     @property
     def shorter(self) -> str:
         """Say which options make it shorter, for where it takes long."""
-        return "fewer --trees, fewer --targets"
+        return "fewer trees, fewer --targets"
 
     def remarks(self, shape: core.TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Return sentences worth saying before the work begins."""

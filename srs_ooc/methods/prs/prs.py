@@ -339,7 +339,7 @@ class DescentParams(HeldOutParams):
     learning_rate: str = core.option(core.Number(), default="0.001", metavar="RATE")
     effective_share: str = core.option(core.Share(), default="0.9", metavar="SHARE")
     sparsity: str = core.option(core.Number(), default="0.0", metavar="LAMBDA")
-    instead = " Or name rows with --validation-rows."
+    instead = " Or name rows with validation_rows."
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -347,14 +347,14 @@ class DescentParams(HeldOutParams):
         params = super().settle(given, table)
         if not 0 < core.exact_share(params.inclusion) < 1:
             raise core.UsageError(
-                f"--inclusion: expected a number between 0 and 1, found {params.inclusion}. "
+                f"inclusion: expected a number between 0 and 1, found {params.inclusion}. "
                 "At 0 nothing would ever be drawn."
             )
         if "validation" not in given and not 0 < core.exact_share(
             params.validation_share
         ) <= core.exact_share("0.5"):
             raise core.UsageError(
-                "--validation-share: expected a number above 0 and at most 0.5, found "
+                "validation_share: expected a number above 0 and at most 0.5, found "
                 f"{params.validation_share}.{cls.instead}"
             )
         return params
@@ -364,7 +364,7 @@ class DescentParams(HeldOutParams):
         largest = largest_mean(subspace_size, n_candidates)
         if float(self.inclusion) * n_candidates > largest:
             raise core.UsageError(
-                f"--inclusion: expected at most {largest / n_candidates:.3g} with subspaces of "
+                f"inclusion: expected at most {largest / n_candidates:.3g} with subspaces of "
                 f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
                 "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
             )
@@ -416,7 +416,7 @@ class Prs(HeldOutMethod, DescentParams):
     Attributes
     ----------
     smoothness : str
-        Penalty on neighbours on --grid: times the sum of their probabilities' absolute differences,
+        Penalty on neighbours on grid: times the sum of their probabilities' absolute differences,
         added to the loss.
     grid : str | None
         Features that may be drawn are pixels of an image, row by row in the order of the table.
@@ -438,12 +438,12 @@ class Prs(HeldOutMethod, DescentParams):
         params = super().settle(given, table)
         if params.grid is None and float(params.smoothness) > 0:
             raise core.UsageError(
-                "--smoothness: expected with --grid HEIGHTxWIDTH, found no grid. Features have "
+                "smoothness: expected with grid=HEIGHTxWIDTH, found no grid. Features have "
                 "neighbours on a grid only."
             )
         if params.grid is not None and params.screen is not None:
             raise core.UsageError(
-                "--screen: expected without --grid, found both. A pixel that is left out has no "
+                "screen: expected without grid, found both. A pixel that is left out has no "
                 "place on the grid."
             )
         return params
@@ -462,7 +462,7 @@ class Prs(HeldOutMethod, DescentParams):
             height, width = prs_math.size_of(self.grid)
             if height * width != n_candidates:
                 raise core.UsageError(
-                    f"--grid: expected as many pixels as features that may be drawn, found "
+                    f"grid: expected as many pixels as features that may be drawn, found "
                     f"{height} x {width} = {height * width:,} and {n_candidates:,} features. "
                     "Features left out by --exclude are no pixels, and no pixel can be left out."
                 )
@@ -497,7 +497,7 @@ class Prs(HeldOutMethod, DescentParams):
         """Say so where a screen leaves nothing out, and where importance weights would collapse."""
         return self.no_screen(n_candidates) + self.slow_steps(
             self.n_learnt(n_candidates),
-            "Learn on fewer, such as --screen 500: those that random subspaces rank first.",
+            "Learn on fewer, such as screen=500: those that random subspaces rank first.",
         )
 
     @property

@@ -338,7 +338,7 @@ def size_of(text: Any) -> tuple[int, int]:
     found = re.fullmatch(r"0*([1-9]\d{0,8})x0*([1-9]\d{0,8})", str(text), re.ASCII | re.IGNORECASE)
     if found is None:
         raise core.UsageError(
-            f"--grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}."
+            f"grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}."
         )
     return int(found[1]), int(found[2])
 

@@ -520,7 +520,7 @@ def check_criterion(criterion: str, model: str, n_classes: int) -> None:
         if n_classes != 2:
             found = "a regression" if n_classes == 1 else f"{n_classes} classes"
             raise core.UsageError(
-                f"--criterion {RIC}: expected two classes, whose densities it compares, found "
+                f"criterion={RIC}: expected two classes, whose densities it compares, found "
                 f"{found}. Take {EBIC} with --model linear, or cv."
             )
         if path not in _RATIOS:
@@ -536,8 +536,8 @@ def check_criterion(criterion: str, model: str, n_classes: int) -> None:
 
 def _wrong_model(criterion: str, expected: str, model: str) -> core.UsageError:
     return core.UsageError(
-        f"--criterion {criterion}: expected --model {expected}, found --model {model}. Choose one, "
-        "or --criterion cv."
+        f"criterion={criterion}: expected --model {expected}, found --model {model}. Choose one, "
+        "or criterion=cv."
     )
 
 

@@ -349,7 +349,7 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
         training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or
         ebic (extended BIC; --model linear).
     ebic_gamma : str
-        With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.
+        With criterion=ebic, a column costs log n + 2 gamma log p: 0 is BIC.
     floor : str
         C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next
         round.
@@ -381,33 +381,33 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
         if params.criterion not in (CROSS_VALIDATION, OUT_OF_BAG) and "folds" in given:
             by = "of one split" if params.criterion == VALIDATION else "of all training rows"
             raise core.UsageError(
-                f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
+                f"folds: expected with criterion=cv or oob, found {params.criterion}, which is "
                 f"computed {by}. Leave it out."
             )
         if params.criterion != EBIC and "ebic_gamma" in given:
             raise core.UsageError(
-                f"--ebic-gamma: expected with --criterion {EBIC} only, found {params.criterion}. "
+                f"ebic_gamma: expected with criterion={EBIC} only, found {params.criterion}. "
                 "Leave it out, or choose that."
             )
         if float(params.floor) == 0:
             raise core.UsageError(
-                "--floor: expected a number above 0, found 0. A feature that no kept subspace held "
+                "floor: expected a number above 0, found 0. A feature that no kept subspace held "
                 "would never be drawn again."
             )
         if core.exact_share(params.validation_share) > core.exact_share("0.5"):
             raise core.UsageError(
-                f"--validation-share: expected at most 0.5, found {params.validation_share}. "
-                "Or name rows with --validation-rows."
+                f"validation_share: expected at most 0.5, found {params.validation_share}. "
+                "Or name rows with validation_rows."
             )
         holds_none = params.validation_share == "0" and "validation" not in given
         if params.criterion == VALIDATION and holds_none:
             raise core.UsageError(
-                "--criterion validation: expected rows held out, found --validation-share 0. Hold "
+                "criterion=validation: expected rows held out, found validation_share=0. Hold "
                 "some out, or choose cv or oob."
             )
         if params.vote_cutoff == TRAINING and table.n_classes != 2:
             raise core.UsageError(
-                "--vote-cutoff training: expected two classes, found "
+                "vote_cutoff=training: expected two classes, found "
                 f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
             )
         largest = min(params.n_learnt(table.n_candidates), isqrt(params.n_training(table.n_rows)))
@@ -431,13 +431,13 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
         """Check that a subspace fits q, and that each fold has rows."""
         if self.max_size > subspace_size:
             raise core.UsageError(
-                f"--max-size: expected at most {subspace_size} (the features paged in at a time), "
+                f"max_size: expected at most {subspace_size} (the features paged in at a time), "
                 f"found {self.max_size}. Raise --subspace-size or --memory-mb, or lower it."
             )
         if self.max_size > (n_learnt := self.n_learnt(n_candidates)):
             raise core.UsageError(
-                f"--max-size: expected at most {n_learnt} (the features learnt on), found "
-                f"{self.max_size}. Raise --screen, or lower it."
+                f"max_size: expected at most {n_learnt} (the features learnt on), found "
+                f"{self.max_size}. Raise screen, or lower it."
             )
         if self.criterion == CROSS_VALIDATION:
             self.check_folds(n_rows)
@@ -509,8 +509,8 @@ class Rase(held_out.HeldOutParams, held_out.HeldOutMethod):
             *said,
             f"--method rase: a round draws about {n_drawn:,.0f} features, fewer than the "
             f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
-            "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
-            "--max-size, or learn on fewer, such as --screen 1000.",
+            "round, and later rounds draw mostly what it kept. Raise models, candidates or "
+            "max_size, or learn on fewer, such as screen=1000.",
         )
 
     def least_subspace(self) -> int:

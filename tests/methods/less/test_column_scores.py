@@ -146,7 +146,7 @@ def test_missing_codes_are_the_mean_to_a_256th_of_a_code():
 
 def test_values_too_large_to_square_are_refused(tmp_path):
     store = store_of(tmp_path, np.array([[1.0, 2.0, 1e200, 0.0]]))
-    with pytest.raises(UsageError, match="--matrix codes"):
+    with pytest.raises(UsageError, match="matrix=codes"):
         scanned(store, values=True)
 
 
@@ -171,10 +171,10 @@ def test_what_is_printed_does_not_depend_on_the_threads_of_the_linear_algebra(tm
     def table(threads, *options):
         env = environment() | {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         done = subprocess.run(
-            command_line("scores", store.path, "--rank", 20, "--csv", *options),
+            command_line("scores", store.path, "--with", "rank=20", "--csv", *options),
             capture_output=True, env=env, check=True,
         )  # fmt: skip
         return done.stdout
 
     assert (os.cpu_count() or 1) < 2 or table("1") == table("2")
-    assert table("1", "--matrix", "values") == table("2", "--matrix", "values")
+    assert table("1", "--with", "matrix=values") == table("2", "--with", "matrix=values")

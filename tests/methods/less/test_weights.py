@@ -116,13 +116,13 @@ def test_what_is_excluded_is_neither_scored_nor_drawn_and_rows_matter(store, tmp
     excluded.write_text("".join(f"f{i}\n" for i in STRONG))
     rows.write_text("".join(f"{i}\n" for i in range(1, 61, 2)))
     run = tmp_path / "a.run"
-    asked = ("--method", "less", "--rank", 40, "--judge", "probe", "--iterations", 300)
+    asked = ("--method", "less", "--with", "rank=40", "--judge", "probe", "--iterations", 300)
     srs_ooc("run", store, "--out", run, *asked, "--exclude", excluded)
     drawn = {r["name"]: r["n_drawn"] for r in json_of("features", run, "--json")}
     assert {name for name, n in drawn.items() if n == 0} == {"f40", *(f"f{i}" for i in STRONG)}
     scores = {}
     for name, more in (("all", ()), ("some", ("--rows", rows)), ("left", ("--exclude", excluded))):
-        table = json_of("scores", store, "--rank", 2, "--json", *more)
+        table = json_of("scores", store, "--with", "rank=2", "--json", *more)
         scores[name] = {record["name"]: record["score"] for record in table}
     assert scores["all"] != scores["some"]
     assert {name for name, score in scores["left"].items() if score == 0} == {
@@ -133,25 +133,27 @@ def test_what_is_excluded_is_neither_scored_nor_drawn_and_rows_matter(store, tmp
 
 @pytest.mark.slow
 def test_a_table_of_scores_can_be_written_ranked_and_given_back(store, tmp_path):
-    table = srs_ooc("scores", store, "--rank", 2, "--csv").stdout
-    best = json_of("scores", store, "--rank", 2, "--json", "--top", 10)
+    table = srs_ooc("scores", store, "--with", "rank=2", "--csv").stdout
+    best = json_of("scores", store, "--with", "rank=2", "--json", "--top", 10)
     assert {record["name"] for record in best} == {f"f{i}" for i in STRONG}
     assert [record["rank"] for record in best] == list(range(1, 11))
-    shown = srs_ooc("scores", store, "--scores", "norm", "--top", 3).stdout.splitlines()
+    shown = srs_ooc("scores", store, "--with", "scores=norm", "--top", 3).stdout.splitlines()
     assert "norm of the values" in shown[0]
     assert len(shown) == 5
     file, run, same = tmp_path / "s.csv", tmp_path / "file.run", tmp_path / "own.run"
     file.write_text(table)
     asked = ("--method", "less", "--judge", "probe", "--iterations", 100)
-    srs_ooc("run", store, "--out", run, *asked, "--scores", file)
-    srs_ooc("run", store, "--out", same, *asked, "--rank", 2)
+    srs_ooc("run", store, "--out", run, *asked, "--with", f"scores={file}")
+    srs_ooc("run", store, "--out", same, *asked, "--with", "rank=2")
     for key in ("name", "importance", "n_drawn"):
         assert [r[key] for r in json_of("features", run, "--json")] == [
             r[key] for r in json_of("features", same, "--json")
         ]
-    srs_ooc("run", store, "--out", run, *asked, "--scores", file)  # the same contents: the same run
+    srs_ooc(
+        "run", store, "--out", run, *asked, "--with", f"scores={file}"
+    )  # the same contents: the same run
     file.write_text("name,score\nf1,1\nf2,2\n")
-    assert "scores" in error_of("run", store, "--out", run, *asked, "--scores", file)
+    assert "scores" in error_of("run", store, "--out", run, *asked, "--with", f"scores={file}")
     file.unlink()
     srs_ooc("resume", run, "--iterations", 120)
 
@@ -174,7 +176,7 @@ def test_a_table_of_scores_can_be_written_ranked_and_given_back(store, tmp_path)
 def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
     file, run = tmp_path / "s.csv", tmp_path / "a.run"
     file.write_text(text)
-    asked = ("--method", "less", "--judge", "probe", "--scores", file, "--out", run)
+    asked = ("--method", "less", "--judge", "probe", "--with", f"scores={file}", "--out", run)
     assert words in error_of("run", store, *asked)
     assert not run.exists()
 
@@ -183,9 +185,9 @@ def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (("--method", "less", "--alpha", 0.5), "--alpha: expected with --method srs only"),
-        (("--method", "srs", "--rank", 3), "--rank: expected with --method less only"),
-        (("--method", "less", "--rank", 0), "--rank: expected a whole number from 1"),
+        (("--method", "less", "--with", "alpha=0.5"), "alpha: expected with --method srs only"),
+        (("--method", "srs", "--with", "rank=3"), "rank: expected with --method less only"),
+        (("--method", "less", "--with", "rank=0"), "rank: expected a whole number from 1"),
         (("--method", "less", "--subspace-size", 400), "--subspace-size: expected at most 399"),
     ],
 )
@@ -196,7 +198,7 @@ def test_what_does_not_fit_is_refused_by_name(store, tmp_path, asked, words):
 
 def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
     (tmp_path / "rows.txt").write_text("1\n")
-    said = error_of("scores", store, "--validation-rows", tmp_path / "rows.txt")
+    said = error_of("scores", store, "--with", f"validation_rows={tmp_path / 'rows.txt'}")
     assert "No such option" in said
 
 
@@ -204,7 +206,18 @@ def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
 def test_a_verdict_holds_whatever_file_the_scores_are_from(store, tmp_path):
     file = tmp_path / "s.csv"
     file.write_text("name,score\nf1,1\nf2,2\n")
-    asked = ("run", store, "--method", "less", "--scores", file, "--iterations", 10, "--q", 2)
+    asked = (
+        "run",
+        store,
+        "--method",
+        "less",
+        "--with",
+        f"scores={file}",
+        "--iterations",
+        10,
+        "--q",
+        2,
+    )
     assert "features selected" in srs_ooc(*asked, "--out", tmp_path / "a.run").stdout
 
 
@@ -218,8 +231,8 @@ def test_values_are_asked_for_only_where_they_are_kept(store, tmp_path):
     table.write_text("\n".join(",".join(row) for row in [[*names[:8], "target"], *rows]) + "\n")
     bare = tmp_path / "bare.zarr"
     srs_ooc("ingest", table, bare, "--no-values")
-    assert "--matrix codes" in error_of("run", bare, "--method", "less", "--scores", "norm")
-    srs_ooc("run", bare, "--method", "less", "--scores", "norm", "--matrix", "codes",
+    assert "matrix=codes" in error_of("run", bare, "--method", "less", "--with", "scores=norm")
+    srs_ooc("run", bare, "--method", "less", "--with", "scores=norm", "--with", "matrix=codes",
             "--iterations", 10, "--judge", "probe", "--q", 3)  # fmt: skip
 
 
@@ -243,13 +256,24 @@ def test_the_smallest_cap_named_is_held_also_where_the_store_is_larger(tmp_path,
     values = np.random.default_rng(0).standard_normal((n_features, n_rows), dtype=np.float32)
     store = make_store(tmp_path / "t.zarr", values, (values[0] > 0).astype(int))
     del values
-    asked = ("--method", "less", "--rank", 10, "--iterations", 6, "--max-depth", 4, "--q", 20)
+    asked = (
+        "--method",
+        "less",
+        "--with",
+        "rank=10",
+        "--iterations",
+        6,
+        "--max-depth",
+        4,
+        "--q",
+        20,
+    )
     quick = () if n_features > n_rows else ("--judge", "probe")
-    for number, more in enumerate((quick, ("--scores", "norm", *quick))):
+    for number, more in enumerate((quick, ("--with", "scores=norm", *quick))):
         run = ("run", store, "--out", tmp_path / f"{number}.run", *asked, *more)
         cap = cap_named(*run)
         assert peak_kb(*run, "--memory-mb", cap) * 1024 / 1e6 < cap
-    table = ("scores", store, "--rank", 10, "--top", 3)
+    table = ("scores", store, "--with", "rank=10", "--top", 3)
     cap = cap_named(*table)
     assert peak_kb(*table, "--memory-mb", cap) * 1024 / 1e6 < cap
 
@@ -275,10 +299,10 @@ def test_a_rank_at_which_scores_hardly_differ_is_said(rank, n_rows, n_features, 
 
 @pytest.mark.slow
 def test_a_full_rank_is_said_by_runs_plans_and_scores(store, tmp_path):
-    asked = ("--method", "less", "--judge", "positive", "--rank", 59)
+    asked = ("--method", "less", "--judge", "positive", "--with", "rank=59")
     said = srs_ooc("run", store, "--out", tmp_path / "a.run", "--iterations", 2, *asked).stderr
     plan = json_of("plan", store, *asked, "--json")
     assert plan["notes"][0] in said
-    assert "--rank 59: leverage scores sum over all 59 directions" in said
-    assert "all 59 directions" in srs_ooc("scores", store, "--rank", 59, "--top", 1).stderr
-    assert "directions" not in srs_ooc("scores", store, "--rank", 5, "--top", 1).stderr
+    assert "rank=59: leverage scores sum over all 59 directions" in said
+    assert "all 59 directions" in srs_ooc("scores", store, "--with", "rank=59", "--top", 1).stderr
+    assert "directions" not in srs_ooc("scores", store, "--with", "rank=5", "--top", 1).stderr

@@ -186,7 +186,7 @@ def test_a_model_asked_of_no_rows_predicts_none(regression):
     ],
 )
 def test_what_is_no_estimator_for_the_target_is_refused_by_name(name, params, regression, says):
-    with pytest.raises(UsageError, match="--model") as caught:
+    with pytest.raises(UsageError, match=r"^(--model|model_params): ") as caught:
         make_estimator(name, params, is_regression=regression)
     assert says in str(caught.value)
 
@@ -234,7 +234,7 @@ def test_nothing_is_imported_from_the_current_folder_unless_pythonpath_names_it(
 
 @pytest.mark.parametrize("text", ["[1]", "{", "3", '{"a": NaN}'])
 def test_parameters_that_are_no_json_object_are_refused(text):
-    with pytest.raises(UsageError, match="--model-params: expected a JSON object"):
+    with pytest.raises(UsageError, match="model_params: expected a JSON object"):
         json_object("model_params", text)
 
 

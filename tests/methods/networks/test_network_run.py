@@ -188,7 +188,7 @@ def test_a_format_that_is_not_written_is_refused(folder, tmp_path):
 @pytest.mark.slow
 def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
     out = tmp_path / "edges.csv"
-    asked = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")
+    asked = ("network", folder / "t.zarr", "--out", out, "--with", "trees=5", "--json")
     report = json.loads(command(*asked).stdout)
     assert report["n_targets"] == report["n_done"] == N_GENES
     assert report["n_edges"] == len(edges_of(out))
@@ -208,7 +208,8 @@ def test_the_call_writes_what_the_command_writes(folder, tmp_path):
         trees=7,
         progress=seen.append,
     )
-    command("network", folder / "t.zarr", "--out", tmp_path / "b.csv", "--k", "all", "--trees", 7,
+    command("network", folder / "t.zarr", "--out", tmp_path / "b.csv", "--k", "all",
+     "--with", "trees=7",
             "--regulators", folder / "regulators.txt")  # fmt: skip
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert done.n_edges == len(edges_of(tmp_path / "a.csv"))
@@ -250,13 +251,13 @@ def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"method": "srs", "ensemble": "forest"}, "--ensemble: an option of --method genie3"),
-        ({"method": "genie3", "joint": 0.1}, "--joint: an option of --method prs"),
-        ({"method": "prs", "trees": 3}, "--trees: an option of --method genie3 or srs"),
-        ({"method": "prs", "joint": -1}, "--joint: expected a number from 0"),
-        ({"method": "prs", "validation_share": 0}, "--validation-share: expected a number above 0"),
+        ({"method": "srs", "ensemble": "forest"}, "ensemble: an option of --method genie3"),
+        ({"method": "genie3", "joint": 0.1}, "joint: an option of --method prs"),
+        ({"method": "prs", "trees": 3}, "trees: an option of --method genie3 or srs"),
+        ({"method": "prs", "joint": -1}, "joint: expected a number from 0"),
+        ({"method": "prs", "validation_share": 0}, "validation_share: expected a number above 0"),
         ({"method": "srs", "subspace_size": 99}, "--subspace-size: expected at most 6"),
-        ({"method": "prs", "folds": 90}, "--folds: expected at least two rows"),
+        ({"method": "prs", "folds": 90}, "folds: expected at least two rows"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_by_name(folder, tmp_path, options, said):

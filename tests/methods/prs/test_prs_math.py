@@ -181,13 +181,13 @@ def test_value_and_slopes_are_those_of_the_formula(height, width, seed, n_more):
 
 @pytest.mark.parametrize("text", ["28", "0x4", "ax4", "3x4x5", "-2x4", "9" * 12 + "x1"])
 def test_a_grid_is_two_numbers(text):
-    with pytest.raises(UsageError, match="--grid: expected HEIGHTxWIDTH"):
+    with pytest.raises(UsageError, match="grid: expected HEIGHTxWIDTH"):
         Prs.settle({"grid": text}, None)
 
 
 def test_options_that_do_not_fit_are_refused_with_the_numbers():
     assert Prs.settle({"grid": "03X4"}, None).grid == "3x4"
-    with pytest.raises(UsageError, match="--smoothness: expected with --grid"):
+    with pytest.raises(UsageError, match="smoothness: expected with grid"):
         Prs.settle({"smoothness": 0.1}, None)
     with pytest.raises(UsageError, match=r"3 x 4 = 12 and 11 features"):
         Prs.settle({"grid": "3x4"}, None).check(100, 11, 11)

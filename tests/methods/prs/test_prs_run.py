@@ -124,7 +124,7 @@ def test_regressions_are_ranked_too(tmp_path):
     lines = [",".join(map(repr, map(float, [*row, 1000 + 3 * row[3] + 3 * row[7]]))) for row in x]
     table.write_text("\n".join([",".join([*(f"x{j}" for j in range(30)), "y"]), *lines]) + "\n")
     srs_ooc("ingest", table, tmp_path / "t.zarr", "--target", "y", "--task", "regression")
-    srs_ooc("run", tmp_path / "t.zarr", "--method", "prs", *ARGUMENTS, "--epochs", 60)
+    srs_ooc("run", tmp_path / "t.zarr", "--method", "prs", *ARGUMENTS, "--with", "epochs=60")
     records = json_of("features", tmp_path / "t.run", "--json")
     assert {record["name"] for record in records[:2]} == {"x3", "x7"}
 
@@ -151,15 +151,15 @@ def test_rows_held_out_by_name_are_part_of_the_identity(named_rows, tmp_path):
     fewer.write_text("\n".join(f"r{i}" for i in range(5, 60)) + "\n")
     run, method = tmp_path / "a.run", ("--method", "prs", *ARGUMENTS)
     arguments = ("run", named_rows / "t.zarr", "--out", run, *method)
-    held_out = "--validation-rows", rows
+    held_out = "--with", f"validation_rows={rows}"
     for wrong, says in (
         (("--rows", fewer, *held_out), "--rows"),
-        (("--validation-share", 0.1, *held_out), "both"),
+        (("--with", "validation_share=0.1", *held_out), "both"),
     ):
         assert says in error_of(*arguments, *wrong)
         assert not run.exists()
     first = srs_ooc(*arguments, *held_out).stdout
-    assert "validation" in error_of(*arguments, "--validation-rows", other)
+    assert "validation" in error_of(*arguments, "--with", f"validation_rows={other}")
     assert srs_ooc(*arguments, *held_out).stdout == first
     assert srs_ooc("resume", run).stdout == first
 
@@ -187,15 +187,15 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--method", "srs", "--epochs", 5), "--epochs"),
-        (("--method", "prs", "--alpha", 0.5), "--alpha"),
+        (("--method", "srs", "--with", "epochs=5"), "epochs"),
+        (("--method", "prs", "--with", "alpha=0.5"), "alpha"),
         (("--method", "prs", "--judge", "tests"), "--judge"),
         (("--method", "srs", "--judge", "none"), "--judge"),
-        (("--method", "prs", "--folds", 60), "--folds"),
-        (("--method", "prs", "--inclusion", 0.9, "--q", 20), "--inclusion"),
-        (("--method", "prs", "--inclusion", 0), "--inclusion"),
-        (("--method", "prs", "--validation-share", 0.9), "--validation-share"),
-        (("--method", "prs", "--learning-rate", "fast"), "--learning-rate"),
+        (("--method", "prs", "--with", "folds=60"), "folds"),
+        (("--method", "prs", "--with", "inclusion=0.9", "--q", 20), "inclusion"),
+        (("--method", "prs", "--with", "inclusion=0"), "inclusion"),
+        (("--method", "prs", "--with", "validation_share=0.9"), "validation_share"),
+        (("--method", "prs", "--with", "learning_rate=fast"), "learning_rate"),
     ],
 )
 def test_what_does_not_fit_the_method_is_refused_by_name(store, tmp_path, given, says):
@@ -247,7 +247,7 @@ def test_pixels_are_the_features_in_the_order_of_the_table(tmp_path):
 
 
 def test_a_grid_of_another_size_is_refused(store, tmp_path):
-    given = "--method", "prs", "--grid", "8x8", "--smoothness", 0.1
+    given = "--method", "prs", "--with", "grid=8x8", "--with", "smoothness=0.1"
     message = error_of("run", store, "--out", tmp_path / "x.run", *given)
     assert "8 x 8 = 64 and 60 features" in message
     assert not (tmp_path / "x.run").exists()

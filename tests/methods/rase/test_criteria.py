@@ -263,7 +263,7 @@ def test_a_learner_judges_candidates_by_the_rows_to_fit_on_alone():
     ],
 )
 def test_a_model_without_the_criterion_is_refused_by_name(criterion, model, n_classes, says):
-    with pytest.raises(UsageError, match=f"--criterion {criterion}") as caught:
+    with pytest.raises(UsageError, match=f"criterion={criterion}") as caught:
         check_criterion(criterion, model, n_classes)
     assert says in str(caught.value)
 

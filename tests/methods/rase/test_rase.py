@@ -227,13 +227,13 @@ def test_votes_of_a_regression_are_means():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"criterion": "aic"}, "--criterion"),
-        ({"criterion": "ric", "folds": 10}, "--folds: expected with --criterion cv or oob"),
-        ({"criterion": "validation", "folds": 5}, "--folds: expected with .* of one split"),
-        ({"criterion": "ric", "ebic_gamma": "0.5"}, "--ebic-gamma: expected with"),
-        ({"criterion": "ebic", "ebic_gamma": "1.5"}, "--ebic-gamma"),
-        ({"floor": "0"}, "--floor"),
-        ({"validation_share": "0.7"}, "--validation-share"),
+        ({"criterion": "aic"}, "criterion"),
+        ({"criterion": "ric", "folds": 10}, "folds: expected with criterion=cv or oob"),
+        ({"criterion": "validation", "folds": 5}, "folds: expected with .* of one split"),
+        ({"criterion": "ric", "ebic_gamma": "0.5"}, "ebic_gamma: expected with"),
+        ({"criterion": "ebic", "ebic_gamma": "1.5"}, "ebic_gamma"),
+        ({"floor": "0"}, "floor"),
+        ({"validation_share": "0.7"}, "validation_share"),
         ({"criterion": "validation", "validation_share": "0"}, "held out"),
     ],
 )
@@ -266,9 +266,9 @@ def test_a_cutoff_is_for_two_classes():
 
 
 def test_sizes_and_folds_that_do_not_fit_are_refused():
-    with pytest.raises(UsageError, match="--max-size"):
+    with pytest.raises(UsageError, match="max_size"):
         settled().check(60, 400, 3)
-    with pytest.raises(UsageError, match="--folds"):
+    with pytest.raises(UsageError, match="folds"):
         settled(folds=30).check(60, 400, 24)
 
 

@@ -99,7 +99,7 @@ def test_other_criteria_find_the_relevant_features_too(store, tmp_path, given):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--method", "srs", "--candidates", 5), "--candidates"),
+        (("--method", "srs", "--with", "candidates=5"), "candidates"),
         (("--method", "rase", "--judge", "tests"), "--judge"),
     ],
 )
@@ -110,7 +110,18 @@ def test_what_does_not_fit_is_refused_by_name(store, tmp_path, given, says):
 
 @pytest.mark.slow
 def test_plan_and_run_say_where_a_round_sees_too_few_features(store, tmp_path):
-    few = "--method", "rase", "--models", 2, "--candidates", 2, "--rounds", 1, "--max-size", 3
+    few = (
+        "--method",
+        "rase",
+        "--with",
+        "models=2",
+        "--with",
+        "candidates=2",
+        "--with",
+        "rounds=1",
+        "--with",
+        "max_size=3",
+    )
     planned = srs_ooc("plan", store, *few)
     ran = srs_ooc("run", store, "--out", tmp_path / "a.run", *few)
     for said in (planned.stdout, ran.stderr):
