@@ -5,7 +5,6 @@ table that the old store was made of is not needed.
 """
 
 import csv
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -85,19 +84,18 @@ def append(
         )
     old, what = open_store(place), str(table) if isinstance(table, str | Path) else "the table"
     settled = _settled(old, options)
-    with disk_errors(store), published_folder(store) as folder:
-        with WorkFolder(folder, progress) as work, old.unchanged():
-            if options.append_rows:
-                _check_memory(old, options)
-                kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)
-                settled = replace(settled, kinds=kinds)
-            ingest_table(table, work.scratch / "more.zarr", settled, work.tell)
-            release()
-            new = Store.open(work.scratch / "more.zarr")
-            join = _join_rows if options.append_rows else _join_features
-            manifest = join(old, new, what, options, work)
-        shutil.rmtree(work.scratch)
-    return manifest
+    published = published_folder(store)
+    with disk_errors(store), published as folder, WorkFolder(folder, progress) as work:
+        work.enter_context(old.unchanged())
+        if options.append_rows:
+            _check_memory(old, options)
+            kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)
+            settled = replace(settled, kinds=kinds)
+        ingest_table(table, work.scratch / "more.zarr", settled, work.tell)
+        release()
+        new = Store.open(work.scratch / "more.zarr")
+        join = _join_rows if options.append_rows else _join_features
+        return join(old, new, what, options, work)
 
 
 # How the table is ingested: as the old store was.

@@ -244,13 +244,7 @@ class IngestMemory:
         )
 
     def writing(
-        self,
-        shape: Shape,
-        form: StoreForm,
-        held_nbytes: int = 0,
-        *,
-        n_source_rows: int = 0,
-        most_threads: int = 2,
+        self, shape: Shape, form: StoreForm, held_nbytes: int, n_source_rows: int, most_threads: int
     ) -> tuple[int, int]:
         """Return the features of a batch and the threads of the last stage, at most so many.
 
