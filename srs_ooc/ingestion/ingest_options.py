@@ -474,11 +474,7 @@ class IngestOptions:
         return replace(self, code_dtype="2bit" if is_bed and is_plain else "uint8")
 
     def memory(
-        self,
-        n_columns: int,
-        n_rows: int,
-        held: tuple[Lease, ...] = (),
-        opening: tuple[Lease, ...] = (),
+        self, n_columns: int, n_rows: int, held: tuple[Lease, ...], opening: tuple[Lease, ...] = ()
     ) -> IngestMemory:
         """Return what the ingest of a table of so many columns and rows takes."""
         drops = self.drops_more or (self.missing_target == "drop" and not self.no_target)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,12 +72,10 @@ that is held until they are written, in bytes."""
 
 
 def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of about 2 MB as doubles; none crosses a ``multiple``."""
+    """Yield ranges of lines of at most about 2 MB as doubles; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
-    for begin in range(0, n_lines, multiple or n_lines or 1):
-        end = min(begin + (multiple or n_lines), n_lines)
-        for start in range(begin, end, step):
-            yield start, min(start + step, end)
+    cuts = {*range(0, n_lines, step), *range(0, n_lines, multiple or max(1, n_lines)), n_lines}
+    return pairwise(sorted(cuts))
 
 
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
@@ -126,15 +124,11 @@ class TextReading:
             remedy = "Say --samples FILE --id IID --target NAME on the command line."
             raise unfit(self.source, expected, "none", remedy)
         self._is_raw = list(islice(header, len(RAW))) == RAW
-        self._settle_first()
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
-
-    def _settle_first(self) -> None:
-        """Take the first columns for what the file says they are, unless an option names them."""
-        options, first = self.options.with_targets(self._header), self._header.get(0).decode()
-        named, inferred = {name for _, name in options.columns()}, self._work.inferred
-        named.update(options.ignore)
+        # the first columns are what the file says they are, unless an option names them
+        options, first = self.options.with_targets(header), header.get(0).decode()
+        named = {name for _, name in options.columns()}.union(options.ignore)
         ids, own, what = first, [first], "first column, which has no name"
         if self._is_raw:
             ids, own, what = "IID", RAW, "'IID' of the file"
@@ -143,7 +137,7 @@ class TextReading:
             if not is_given and "PHENOTYPE" not in named:
                 options = replace(options, target="PHENOTYPE")
                 inferred["target"] = "'PHENOTYPE' of the file"
-        elif first in named or not text_tables.has_index(self.source, options.text, self._header):
+        elif first in named or not text_tables.has_index(self.source, text, header):
             return
         if ids not in named and options.row_ids is None and options.aggregate is None:
             options, inferred["row_ids"] = replace(options, row_ids=ids), what
@@ -553,22 +547,20 @@ class TableReading:
     def _spool(self, spool: Panels) -> None:
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
-        panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
+        panel_rows, n_threads = spool.panel.shape[1], self.options.most_threads
         pieces = line_pieces(self.n_rows, self.table.shape[1], panel_rows)
         read, pool = self.table.read, self._found.pool
         reads = ((first, last, read(np.arange(first, last), pool)) for first, last in pieces)
         for first, last, rows in text_tables.read_ahead(reads):
-            infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
+            infinite, narrow = spool.put(rows, self._columns, first % panel_rows, n_threads)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
             self.fits_float32 &= narrow
             if not narrow and self._dtype == np.float32:
                 as_float32(rows)  # says so
-            filled += len(rows)
-            if filled == panel_rows or last == self.n_rows:
-                spool.flush(filled)
-                filled = 0
+            if last % panel_rows == 0 or last == self.n_rows:
+                spool.flush((last - 1) % panel_rows + 1)
             self._tell(last * self.n_features)
         spool.seal()
 
