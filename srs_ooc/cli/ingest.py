@@ -1,6 +1,7 @@
 """``srs-ooc ingest``: a table into a store."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -20,7 +21,7 @@ from srs_ooc.cli.output import FILE, STORE, describe_counts, kind_of, say
 from srs_ooc.ingestion import ingest_options
 from srs_ooc.ingestion.feature_rows import begins_as, sample_columns
 from srs_ooc.ingestion.formats.genotypes import RAW, TRAW
-from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
+from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at
 from srs_ooc.ingestion.ingest_options import FLAGS, HELP, OPTIONS, IngestOptions
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
@@ -250,17 +251,14 @@ def ingest_command(
     progress = RunProgress(shows=shows)
     tell = progress.show_bytes
 
-    def make(path: Path) -> Manifest:
-        if dask is None:
-            table = tables[0] if len(tables) == 1 else list(tables)
-            return make_store(table, path, options, tell)
-        from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
+    table, client = tables[0] if len(tables) == 1 else list(tables), None
+    with progress, ExitStack() as stack:
+        if dask is not None:
+            from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
-        with dask_cluster(dask, int(options.memory_mb)) as cluster:
-            return make_store(list(tables), path, options, tell, cluster.client)
-
-    with progress:
-        manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
+            cluster = dask_cluster(dask, int(options.memory_mb))
+            table, client = list(tables), stack.enter_context(cluster).client
+        manifest = make_at(store, table, options, tell, client)
     report_store(store, manifest, options)
 
 

@@ -83,12 +83,9 @@ def append(
         )
     old, what = open_store(place), str(table) if isinstance(table, str | Path) else "the table"
     settled = _settled(old, options)
-    with (
-        disk_errors(store),
-        published_folder(store) as folder,
-        WorkFolder(folder, progress) as work,
-        old.unchanged(),
-    ):
+    published = published_folder(store)
+    with disk_errors(store), published as folder, WorkFolder(folder, progress) as work:
+        work.enter_context(old.unchanged())
         if options.append_rows:
             _check_memory(old, options)
             kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)

@@ -544,7 +544,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
     room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
-
+    work.inferred.update(inferred)
+    inferred = work.inferred
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
@@ -561,7 +562,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     except BudgetError as error:
         texts_nbytes = _texts_nbytes(source, header, options, most_nbytes=math.inf) or 0
         raise memory.naming(error, texts_nbytes) from None
-    work.inferred.update(inferred)
 
     def locate(column: int, row: int) -> str:
         name = features.names.get(column).decode()
@@ -574,7 +574,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     def origin() -> dict[str, Any]:
         return stream.origin() | ({"plink": True} if of_plink else {})
 
-    return TableReading(features, source, settled, work, origin, memory, where, locate)
+    reading = TableReading(features, source, settled, work, origin)
+    reading.needs, reading.where, reading.locate = memory, where, locate
+    return reading
 
 
 # A ``.raw`` of PLINK, a sample a row, and sample tables.

@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,13 +43,9 @@ PREFIX, LOCK = "ingest-", "lock"
 
 
 def make_at(
-    place: Place,
-    make: Callable[[Path], Manifest],
-    *,
-    overwrite: bool = False,
-    progress: ByteProgress | None = None,
+    place: Place, table: Any, options: IngestOptions, progress: ByteProgress | None, client: Any
 ) -> Manifest:
-    """Have a store made at a place; it appears complete or not at all.
+    """Make the store of a table, or of its pieces, at a place; it appears complete or not at all.
 
     One for a URL is made in a folder among what is kept of stores at URLs, copied, and removed: it
     takes the room of the store there meanwhile, besides what making it takes. After a kill the same
@@ -59,24 +55,24 @@ def make_at(
     ----------
     place : Place
         Where the store goes.
-    make : callable
-        ``make(path)`` makes it at a path of this machine.
-    overwrite : bool
-        Replace a store at the URL; ``make`` does so at a path.
-    progress : callable, optional
-        Told of the bytes copied.
+    table, options : object, IngestOptions
+        What it is made of, and how.
+    progress : callable or None
+        Told of the bytes read, written and copied.
+    client : distributed.Client or None
+        By whose workers pieces are done.
 
     Raises
     ------
     StoreError, UsageError
-        If the URL is in use, or cannot be written; and what ``make`` raises.
+        If the URL is in use, or cannot be written; and errors as of :func:`make_store`.
     """
     if isinstance(place, Path):
-        return make(place)
+        return make_store(table, place, options, progress, client)
     from srs_ooc.store.objects import Objects, check_free, copy_store
 
     target = Objects(place)
-    there = check_free(target, replaces=overwrite)
+    there = check_free(target, replaces=options.overwrite)
     folder = made_first_at(place).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +87,7 @@ def make_at(
         lock = try_lock(Path(made) / LOCK)
         assert lock is not None, "nobody else knows of it"
         stack.callback(release_lock, lock)
-        manifest = make(Path(made) / "made.zarr")
+        manifest = make_store(table, Path(made) / "made.zarr", options, progress, client)
         if manifest.n_linked_rows:
             raise UsageError(
                 f"--link, --code-dtype: expected a store on this disk, found {place}. Leave --link "
@@ -266,19 +262,14 @@ def ingest(
     options = options_of(locals())
     place = place_given(store, "store")
     options = options if isinstance(place, Path) else options.settled()
-    make = partial(make_store, table, options=options, progress=progress, client=client)
-    manifest = make_at(place, make, overwrite=overwrite, progress=progress)
+    manifest = make_at(place, table, options, progress, client)
     for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
         _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
 
 
 def make_store(
-    table: Any,
-    path: Path,
-    options: IngestOptions,
-    progress: ByteProgress | None,
-    client: Any = None,
+    table: Any, path: Path, options: IngestOptions, progress: ByteProgress | None, client: Any
 ) -> Manifest:
     """Make the store of a table, or of its pieces, at a path; ``client``: by its Dask workers.
 
@@ -303,8 +294,21 @@ def make_store(
                 "workers. Append them one after another."
             )
         return append(table, path, options, progress)
-    if (tables := pieces_given(table, client, has_values=options.has_items)) is None:
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
         return ingest_table(table, path, options, progress)
+    if options.has_items:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups, covariates, time, event: expected "
+            "names of columns with a table in pieces, found values. Put them into the first piece, "
+            "and name the columns."
+        )
+    tables = [path_given(one, "table") for one in table]
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 
@@ -375,10 +379,9 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     known, inferred = tables.read_samples(options, ids, f"{store.place}: expected row ids")
     gone = next(iter(options.text.missing or ("",)))
     plink = inferred if is_plink(store.manifest.source) else None
-    with tempfile.TemporaryDirectory() as scratch, store.unchanged():
+    with tempfile.TemporaryDirectory() as folder, store.unchanged():
         where = lambda row: tables.line_of(options, known[ids[row]])  # noqa: E731
-        how = replace(options, no_target=True)
-        rows = RowColumns(Path(scratch), options.samples[0], where, how)
+        rows = RowColumns(Path(folder), options.samples[0], where, replace(options, no_target=True))
         rows.number_rows(len(ids))
         for what, name, cells in tables.columns_of(options, known, ids, plink, gone):
             spool = rows.open("covariates" if what == "covariates" else "targets", name)
@@ -390,28 +393,3 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
         for one in zip(options.covariates, values, rows.facts.levels, strict=True):
             write_column(store.path, store.fingerprint, "covariate", Covariate(*one))
     return inferred | {"joined": rows.facts.inferred.get("joined", [])}
-
-
-def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
-    """Return the files of a table in pieces; None where it is something else.
-
-    Raises
-    ------
-    UsageError
-        If what is given beside goes with the other kind; ``has_values``: columns by their values.
-    """
-    is_pieces = isinstance(table, list | tuple) and len(table) > 0
-    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
-        if client is not None:
-            raise UsageError(
-                "client: expected with a list of files, the pieces of a table, found "
-                f"{type(table).__name__}. Leave it out."
-            )
-        return None
-    if has_values:
-        raise UsageError(
-            "names, target, row_ids, weights, strata, groups, covariates, time, event: expected "
-            "names of columns with a table in pieces, found values. Put them into the first piece, "
-            "and name the columns."
-        )
-    return [path_given(one, "table") for one in table]

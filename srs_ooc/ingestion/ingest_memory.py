@@ -184,7 +184,7 @@ class IngestMemory:
         cells = min(max(items, features * n_rows), n_rows * self.n_columns)
         apart = max(PIECE_NBYTES, 8 * n_rows * (self.drops_rows or self.aggregates))
         apart += GROUPED_NBYTES * n_rows * self.aggregates
-        nbytes = coding_nbytes(n_rows, self.form, cells, apart=apart) + 16 * items * bool(n_ranges)
+        nbytes = coding_nbytes(n_rows, self.form, cells, 1, apart) + 16 * items * bool(n_ranges)
         nbytes += places_nbytes(Shape(n_rows, self.n_columns))
         coding = Lease("coding a batch of features", nbytes)
         stages = [program, *self.opening], [*held, order], [*held, coding]
@@ -228,7 +228,8 @@ class IngestMemory:
             for_panel, most = min(for_panel, room // 8), spare
         panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
         step = smallest_batch(shape, self.form)
-        held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
+        # values are copied for their texts, as float32, too
+        held_later = batch_nbytes(shape, self.form, step, 1) + 12 * step * shape.n_rows
         room_later = spare - places_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
         room_now = room - panel_rows * row_nbytes
         staging = STAGED_ROWS * 8 * self.n_columns
@@ -244,13 +245,7 @@ class IngestMemory:
         )
 
     def writing(
-        self,
-        shape: Shape,
-        form: StoreForm,
-        held_nbytes: int = 0,
-        *,
-        n_source_rows: int = 0,
-        most_threads: int = 2,
+        self, shape: Shape, form: StoreForm, held_nbytes: int, n_source_rows: int, most_threads: int
     ) -> tuple[int, int]:
         """Return the features of a batch and the threads of the last stage, at most so many.
 
@@ -282,9 +277,7 @@ def smallest_batch(shape: Shape, form: StoreForm) -> int:
     return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
 
 
-def coding_nbytes(
-    n_rows: int, form: StoreForm, n_cells: int, n_threads: int = 1, *, apart: int = 0
-) -> int:
+def coding_nbytes(n_rows: int, form: StoreForm, n_cells: int, n_threads: int, apart: int) -> int:
     """Return the memory of coding and writing so many cells at a time, in bytes.
 
     Each thread holds ``apart`` bytes besides.
@@ -298,16 +291,13 @@ def coding_nbytes(
     return n_cells * per_cell + n_threads * each_thread + (n_threads - 1) * THREAD_NBYTES
 
 
-def batch_nbytes(
-    shape: Shape, form: StoreForm, batch: int, n_threads: int, extra: int = 0, *, apart: int = 0
-) -> int:
+def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, apart: int = 0) -> int:
     """Return the memory of coding and writing ``batch`` features at a time, in bytes.
 
-    ``extra`` bytes a cell are held besides, and ``apart`` bytes by each thread.
+    Each thread holds ``apart`` bytes besides.
     """
-    n_cells = batch * shape.n_rows
-    besides = extra * n_cells + 16 * batch * form.n_ranges(shape)
-    return besides + coding_nbytes(shape.n_rows, form, n_cells, n_threads, apart=apart)
+    coding = coding_nbytes(shape.n_rows, form, batch * shape.n_rows, n_threads, apart)
+    return coding + 16 * batch * form.n_ranges(shape)
 
 
 def fit_batch(

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import chain, islice
 from operator import not_
 from pathlib import Path
@@ -170,15 +171,13 @@ ByteProgress = Callable[[str, int, int], None]
 
 
 class StoredColumns(Protocol):
-    """A table that can be read by columns, in stored order (see :func:`stored_positions`)."""
+    """A table of so many rows and features that can be read by columns, in stored order.
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
+    That is the order of :func:`stored_positions`.
+    """
 
-    @property
-    def n_features(self) -> int:
-        """Features of the table."""
+    n_rows: int
+    n_features: int
 
     def read(self, start: int, stop: int) -> Reals:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
@@ -222,17 +221,6 @@ _TAKES: dict[str, Any] = {
 def said(takes: Mapping[str, Any], default: Any = None, **other: Any) -> Any:
     """Return the field of an option, which takes the same as others but for what is said."""
     return field(default=default, metadata={**_TAKES, **takes, **other, "default": default})
-
-
-def one_of(*words: str) -> dict[str, Any]:
-    """Return what an option takes that is one of a few words."""
-
-    def check(value: object, name: str) -> object:
-        if not isinstance(value, str) or value not in words:
-            raise unexpected(name, f"one of {', '.join(words)}", value)
-        return value
-
-    return {"check": check, "words": words}
 
 
 def _names(given: object, name: str) -> Iterable[object]:
@@ -292,10 +280,10 @@ _PARTS: dict[str, dict[str, Any]] = {
     "time": _NAME,
     "separator": _CHAR,
     "comment": _CHAR,
-    "decimal": one_of("point", "comma") | {"default": "point"},
+    "decimal": {"words": ("point", "comma"), "default": "point"},
     "missing": {"metavar": "TEXT", "read": lambda text: [text], "several": True},
     "target_file": _FILE,
-    "orient": one_of("samples", "features") | {"default": "samples"},
+    "orient": {"words": ("samples", "features"), "default": "samples"},
     "header": _NO | {"default": True, "flag": "--no-header"},
 }
 """Options that become part of others: of kinds, the target, how a text table is written."""
@@ -404,8 +392,8 @@ class IngestOptions:
 
     target: str | None = said(_COLUMN, metavar="NAMES")
     no_target: bool = said(_YES, False)
-    task: str = said(one_of("auto", "classification", "regression"), "auto")
-    missing_target: str = said(one_of("drop", "refuse"), "drop")
+    task: str = said({"words": ("auto", "classification", "regression")}, "auto")
+    missing_target: str = said({"words": ("drop", "refuse")}, "drop")
     min_class_rows: int | None = said(_NUMBER)
     row_ids: str | None = said(_COLUMN)
     ignore: Sequence[str] = said(_IGNORED, (), read=lambda text: names_in(text) if text else [""])
@@ -413,13 +401,13 @@ class IngestOptions:
     weights: str | None = said(_COLUMN)
     strata: Sequence[str] = said(_COLUMNS, ())
     groups: str | None = said(_COLUMN)
-    aggregate: str | None = said(one_of("mean", "median", "sum"))
+    aggregate: str | None = said({"words": ("mean", "median", "sum")})
     covariates: Sequence[str] = said(_COLUMNS, (), check=_covariates)
-    missing_covariates: str = said(one_of("keep", "drop"), "keep")
+    missing_covariates: str = said({"words": ("keep", "drop")}, "keep")
     query: str | None = said({"metavar": "SQL"})
     event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
     rename_repeated: bool = said(_YES, False)
-    names_from: str | None = said(one_of("id", "symbol"))
+    names_from: str | None = said({"words": ("id", "symbol")})
     feature_type: str | None = said(_NAME)
     names: Any = said(_FILE, check=_name_list)
     samples: Sequence[Path] = said(_FILES, ())
@@ -427,7 +415,7 @@ class IngestOptions:
     id_name: str | None = said(_NAME, flag="--id")
     memory_mb: float = said({"check": checks.megabytes_given}, 512)
     threads: int | None = said(_NUMBER)
-    code_dtype: str = said(one_of("auto", "2bit", "uint8", "uint16"), "auto")
+    code_dtype: str = said({"words": ("auto", "2bit", "uint8", "uint16")}, "auto")
     keep_values: bool = said(_NO, True, flag="--no-values")
     link: bool = said(_YES, False)
     overwrite: bool = said(_YES, False)
@@ -486,11 +474,7 @@ class IngestOptions:
         return replace(self, code_dtype="2bit" if is_bed and is_plain else "uint8")
 
     def memory(
-        self,
-        n_columns: int,
-        n_rows: int,
-        held: tuple[Lease, ...] = (),
-        opening: tuple[Lease, ...] = (),
+        self, n_columns: int, n_rows: int, held: tuple[Lease, ...], opening: tuple[Lease, ...] = ()
     ) -> IngestMemory:
         """Return what the ingest of a table of so many columns and rows takes."""
         drops = self.drops_more or (self.missing_target == "drop" and not self.no_target)
@@ -560,6 +544,9 @@ def options_of(given: Mapping[str, Any]) -> IngestOptions:
         value, what = given[one.name], ROLES.get(one.name)
         if value is not one.default:
             value = OPTIONS[one.name]["check"](value, one.name)
+            words = OPTIONS[one.name]["words"]
+            if words and (not isinstance(value, str) or value not in words):
+                raise unexpected(one.name, f"one of {', '.join(words)}", value)
         names_of = str | tuple | None if one.default == () else str | None
         if what is None or isinstance(value, names_of):
             settled[one.name] = value
@@ -651,15 +638,14 @@ def choose_roles(source: object, header: TextSpool, options: IngestOptions) -> R
     UsageError
         If one column is named for two roles.
     """
-    named, options = [], options.with_targets(header)
-    for what, name in options.columns():
-        option = options.flag_of(what)
-        named.append((option, what, _find(source, header, name, option)))
+    options, find = options.with_targets(header), partial(_find, source, header)
+    named = [(what, find(name, options.flag_of(what))) for what, name in options.columns()]
     if options.target is None and not (options.no_target or "target" in options.beside):
-        named.insert(0, ("--target", "target", len(header) - 1))
-    ignored = frozenset(_find(source, header, name, "--ignore") for name in options.ignore)
+        named.insert(0, ("target", len(header) - 1))
+    ignored = frozenset(find(name, "--ignore") for name in options.ignore)
     taken = dict.fromkeys(ignored, "--ignore")
-    for option, _, column in named:
+    for what, column in named:
+        option = options.flag_of(what)
         if column in taken:
             is_last = "--target" in (option, taken[column]) and options.target is None
             raise UsageError(
@@ -668,8 +654,8 @@ def choose_roles(source: object, header: TextSpool, options: IngestOptions) -> R
                 + ("Name the target with --target." if is_last else "Leave one of them out.")
             )
         taken[column] = option
-    columns = tuple((what, column) for _, what, column in named)
-    if (roles := Roles(len(header), columns, ignored, options.first_feature)).n_features < 1:
+    roles = Roles(len(header), tuple(named), ignored, options.first_feature)
+    if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
             f"{roles.n_columns} column{'s' * (roles.n_columns != 1)} and no feature among them. "

@@ -1,7 +1,7 @@
 """The readings of a table, stage by stage: text with a sample a row, and any other format.
 
-A :class:`Reading` is the seam between formats and the pipeline; it hands on features in stored
-order.
+They are the seam between formats and the pipeline, which calls the same methods of either, once
+each, in the order in which they stand, and gets features in stored order.
 """
 
 import math
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,21 +33,24 @@ from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.values import CodeFacts
 
+Origin = Callable[[], dict[str, Any]]
+"""Tells where a table came from: name, format, size and checksum, as far as known."""
+
 
 class WorkFolder(ExitStack):
-    """Where an ingest works; after the block what was opened there is closed.
+    """Where an ingest works: closes what is opened there, and deletes its scratch, after a block.
 
     Parameters
     ----------
     folder : Path
-        The store that is being made; its folder ``scratch`` is deleted in the end.
+        The store that is being made.
     tell : callable, optional
         Told of the bytes read and written.
 
     Attributes
     ----------
     scratch : Path
-        Folder for what is given back at the end.
+        Folder in it for what is given back at the end.
     inferred : dict
         What was found rather than said, for the manifest.
     """
@@ -68,88 +71,30 @@ All rows of them; whether float32 holds every value; what is known of their kind
 that is held until they are written, in bytes."""
 
 
-class Reading(Protocol):
-    """A table that is being read: the seam between formats and the pipeline.
-
-    The methods are called once each, in this order; those that other things ask at any time stand
-    last.
-
-    Attributes
-    ----------
-    source : object
-        Its name in messages; a ``SourceFile`` is looked at for changes.
-    options : IngestOptions
-        What is asked, as the table settles it.
-    table : Table
-        What the format says beside the cells; nothing of text.
-    """
-
-    source: object
-    options: IngestOptions
-    table: Table = Table()
-
-    def read_names(self, header: TextSpool) -> None:
-        """Append the names of all columns."""
-
-    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
-        """Return what the ingest takes, at most; of a text table, of a bound on its rows."""
-
-    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
-        """Check memory and disk, and share out what the cap leaves.
-
-        Raises
-        ------
-        BudgetError, StoreError
-            If the cap, or the disk, cannot hold the ingest.
-        """
-
-    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
-        """Read the columns that are no features, as texts, a spool each of ``rows``.
-
-        ``forced`` (n_columns,) holds the kinds of features that are not to be found out.
-
-        Raises
-        ------
-        InputError
-            If a cell cannot be read, or columns beside the table are longer or shorter.
-        """
-
-    def features(self, kept: KeptRows) -> Features:
-        """Return the features, as columns in stored order, and what is known of them.
-
-        Columns (n_features, n_rows) are of all rows; ``kept`` says which of them are stored.
-
-        Raises
-        ------
-        InputError
-            If a cell holds an infinity, or something else than its column.
-        """
-
-    def naming_the_cap(self) -> AbstractContextManager[None]:
-        """Have a refusal of too many texts name the smallest cap that works, in the block."""
-        return nullcontext()
-
-    def origin(self) -> dict[str, Any]:
-        """Return where the table came from: name, format, size and checksum, for the manifest."""
-
-    def where(self, row: int) -> str:
-        """Return where a row of the table stands, for messages."""
-
-
 def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of about 2 MB as doubles; none crosses a ``multiple``."""
+    """Yield ranges of lines of at most about 2 MB as doubles; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
-    for begin in range(0, n_lines, multiple or n_lines or 1):
-        end = min(begin + (multiple or n_lines), n_lines)
-        for start in range(begin, end, step):
-            yield start, min(start + step, end)
+    cuts = {*range(0, n_lines, step), *range(0, n_lines, multiple or max(1, n_lines)), n_lines}
+    return pairwise(sorted(cuts))
 
 
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
 
 
-class TextReading(Reading):
-    """One reading of a text table."""
+class TextReading:
+    """One reading of a text table.
+
+    Attributes
+    ----------
+    source : SourceFile
+        Its name in messages; it is looked at for changes.
+    options : IngestOptions
+        What is asked, as the table settles it.
+    table : Table
+        What the format says beside the cells: nothing.
+    """
+
+    table = Table()
 
     def __init__(self, source: SourceFile, options: IngestOptions, work: WorkFolder) -> None:
         self.source, self.options, self._work = source, options, work
@@ -179,15 +124,11 @@ class TextReading(Reading):
             remedy = "Say --samples FILE --id IID --target NAME on the command line."
             raise unfit(self.source, expected, "none", remedy)
         self._is_raw = list(islice(header, len(RAW))) == RAW
-        self._settle_first()
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
-
-    def _settle_first(self) -> None:
-        """Take the first columns for what the file says they are, unless an option names them."""
-        options, first = self.options.with_targets(self._header), self._header.get(0).decode()
-        named, inferred = {name for _, name in options.columns()}, self._work.inferred
-        named.update(options.ignore)
+        # the first columns are what the file says they are, unless an option names them
+        options, first = self.options.with_targets(header), header.get(0).decode()
+        named = {name for _, name in options.columns()}.union(options.ignore)
         ids, own, what = first, [first], "first column, which has no name"
         if self._is_raw:
             ids, own, what = "IID", RAW, "'IID' of the file"
@@ -196,7 +137,7 @@ class TextReading(Reading):
             if not is_given and "PHENOTYPE" not in named:
                 options = replace(options, target="PHENOTYPE")
                 inferred["target"] = "'PHENOTYPE' of the file"
-        elif first in named or not text_tables.has_index(self.source, options.text, self._header):
+        elif first in named or not text_tables.has_index(self.source, text, header):
             return
         if ids not in named and options.row_ids is None and options.aggregate is None:
             options, inferred["row_ids"] = replace(options, row_ids=ids), what
@@ -229,7 +170,7 @@ class TextReading(Reading):
         return self.options.memory(n_columns, n_rows, tuple(held))
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
-        """Return what a bound on the rows takes, or their number where the bound is too high."""
+        """Return what the ingest takes: of a bound on the rows, or their number if that is high."""
         bound = text_tables.rows_at_most(self.source, roles.n_columns)
         texts_nbytes = self._texts_nbytes(roles)
         memory = replace(self._memory(roles.n_columns, bound or 1), texts_nbytes=texts_nbytes)
@@ -292,7 +233,13 @@ class TextReading(Reading):
         return None if self._are_numbers.all() else nbytes
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
-        """Check memory and disk, and share out what the cap leaves."""
+        """Check memory and disk, and share out what the cap leaves.
+
+        Raises
+        ------
+        BudgetError, StoreError
+            If the cap, or the disk, cannot hold the ingest.
+        """
         memory = self.memory(roles)
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
@@ -303,7 +250,15 @@ class TextReading(Reading):
         return self._shared
 
     def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
-        """Read all rows: features into panels on disk, row columns as texts."""
+        """Read all rows: features into panels on disk, row columns as texts, a spool each.
+
+        ``forced`` (n_columns,) holds the kinds of features that are not to be found out.
+
+        Raises
+        ------
+        InputError
+            If a cell cannot be read, or holds something else than its column.
+        """
         memory = self._shared
         stream, slots = self._stream, roles.slots()
         if self._is_raw and slots[0] == text_tables.IGNORED:  # families may tell ids apart
@@ -382,8 +337,12 @@ class TextReading(Reading):
 
         return take
 
+    def naming_the_cap(self) -> AbstractContextManager[None]:
+        """Return nothing to be entered: all texts were read before."""
+        return nullcontext()
+
     def features(self, kept: KeptRows) -> Features:
-        """Return the panels."""
+        """Return the panels, and what is known of them; ``kept`` says which rows are stored."""
         pool = TextCoder(self._shared.category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
@@ -404,7 +363,7 @@ class TextReading(Reading):
 # A table of any other format (arrays, frames, files), read by columns or by rows.
 
 
-class TableReading(Reading):
+class TableReading:
     """One reading of a table.
 
     Parameters
@@ -417,15 +376,13 @@ class TableReading(Reading):
         What is asked, and where to work.
     origin : callable
         Tells where it came from, for the manifest.
-    memory : IngestMemory, optional
-        What all of the ingest takes, where the table does not say.
-    where : callable, optional
-        Returns where a row stands, for messages.
-    locate : callable, optional
-        Returns where the cell of a column and row stands.
 
     Attributes
     ----------
+    needs : IngestMemory
+        What all of the ingest takes; what the table says if nobody else does.
+    where, locate : callable
+        Return where a row, and the cell of a column and row, stand, for messages.
     fits_float32 : bool
         Whether float32 holds all values that were read; it may be said beforehand that it does not.
     amend : callable
@@ -436,30 +393,19 @@ class TableReading(Reading):
     amend: Callable[[Integers, CodeFacts], None] = staticmethod(lambda places, facts: None)
 
     def __init__(
-        self,
-        table: Table,
-        source: object,
-        options: IngestOptions,
-        work: WorkFolder,
-        origin: Callable[[], dict[str, Any]],
-        memory: ingest_memory.IngestMemory | None = None,
-        where: Callable[[int], str] | None = None,
-        locate: Callable[[int, int], str] | None = None,
+        self, table: Table, source: object, options: IngestOptions, work: WorkFolder, origin: Origin
     ) -> None:
         self.table, self.source, self._work = table, source, work
         self.options, self._origin = options.settled(table), origin
-        self._memory = memory or in_memory.memory_of(table, self.options)
-        self._where, self._locate = where, locate or self._in_row
-
-    def where(self, row: int) -> str:
-        """Return where a row stands, for messages."""
-        return self._where(row) if self._where else f"{self.source}, row {row + 1}"
+        self.needs = in_memory.memory_of(table, self.options)
+        self.where: Callable[[int], str] = lambda row: f"{source}, row {row + 1}"
+        self.locate: Callable[[int, int], str] = self._in_row
 
     def read_names(self, header: TextSpool) -> None:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self.table.shape[1]
         if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
-            self._memory.check(self.source)
+            self.needs.check(self.source)
         own = self.options.names
         given = self.table.names if own is None else own
         blocks: Iterator[list[str]] = in_memory.item_blocks(f"f{i}" for i in range(n_columns))
@@ -475,25 +421,31 @@ class TableReading(Reading):
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what the ingest takes."""
-        return self._memory
+        return self.needs
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves for the rows there are."""
         table, self._columns = self.table, roles.stored_columns().astype(np.uint32)
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
-        self._memory.check(self.source)
-        n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
+        self.needs.check(self.source)
+        n_items, size = table.shape[int(table.by_rows)], self.needs.cell_nbytes
         if not self.options.link:
-            how = partial(scratch.disk_of, shape, self._memory.form, by_rows=table.by_rows)
+            how = partial(scratch.disk_of, shape, self.needs.form, by_rows=table.by_rows)
             panels, stored = how(text_nbytes=table.values_nbytes, cell_nbytes=size)
             scratch.check_disk(self._work.folder, panels + table.scratch_nbytes, stored)
         lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
-        self._memory = self._memory.shared(shape, lines.n_bytes)
-        return self._memory
+        self.needs = self.needs.shared(shape, lines.n_bytes)
+        return self.needs
 
     def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
-        """Read the row columns, of the table and beside it, as texts."""
+        """Read the row columns, of the table and beside it, as texts.
+
+        Raises
+        ------
+        InputError
+            If a cell cannot be read, or columns beside the table are longer or shorter.
+        """
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
@@ -516,15 +468,22 @@ class TableReading(Reading):
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
 
     def features(self, kept: KeptRows) -> Features:
-        """Return the features, checked; a table of rows is turned into columns here."""
-        table, memory, texts = self.table, self._memory, self.table.text_columns
+        """Return the features, checked; a table of rows is turned into columns here.
+
+        Raises
+        ------
+        InputError
+            If a cell holds an infinity, or something else than its column.
+        """
+        table, memory = self.table, self.needs
         table.prepare()
-        holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
-        self._found = kinds = self._kinds(holds_texts, kept)
-        self._pool = kinds.pool
+        holds_texts = np.zeros(table.shape[1], np.bool_)
+        if table.text_columns is not None:
+            holds_texts |= table.text_columns
+        self._found = kinds = self._kinds(holds_texts[self._columns], kept)
         if not table.by_rows:
             with self.naming_the_cap():
-                self._check()
+                self._check(holds_texts)
         held = 0
         if kinds.is_text.any():
             is_known = table.pool or not (table.by_rows or (self._forced == CATEGORICAL).any())
@@ -554,7 +513,7 @@ class TableReading(Reading):
                 cells = table.read(lines[first:last].astype(np.intp), pool)
                 start, cells = (0, cells.T[self._columns]) if table.by_rows else (first, cells)
                 replace(self._found, pool=pool).number_texts(start, cells)
-            raise self._memory.naming(error, pool.needed_nbytes) from None
+            raise self.needs.naming(error, pool.needed_nbytes) from None
 
     def places(self, start: int, stop: int) -> Indices:
         """Return the columns of the table that stored features ``start .. stop - 1`` are."""
@@ -565,49 +524,43 @@ class TableReading(Reading):
         out = anonymous_array((stop - start, self.n_rows), self._dtype)
         for first, last in line_pieces(stop - start, self.n_rows):
             positions = self.places(start + first, start + last)
-            values = self.table.read(positions, self._pool)
+            values = self.table.read(positions, self._found.pool)
             self._look(values, positions)
             out[first:last] = as_float32(values) if out.dtype == np.float32 else values
         return out
 
-    def _check(self) -> None:
+    def _check(self, holds_texts: Bools) -> None:
         """Find out whether float32 would do: from the dtypes, or by reading until it would not.
 
         Texts are numbered on the way, so that all of them are known before any is coded. Columns
         of numbers whose own dtypes promise it are not read.
         """
-        narrow, texts = self.table.narrow, self.table.text_columns
-        is_read = np.full(self.table.shape[1], True) & np.logical_not(narrow)
-        has_texts = texts is not None and bool(texts.any())
-        if texts is not None:
-            is_read |= texts
+        is_read = holds_texts | np.logical_not(self.table.narrow)
         in_order = np.sort(self._columns[is_read[self._columns]])
         for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
-            self._look(self.table.read(positions, self._pool), positions)
-            if not self.fits_float32 and not has_texts:
+            self._look(self.table.read(positions, self._found.pool), positions)
+            if not self.fits_float32 and not holds_texts.any():
                 return
             self._tell(last * self.n_rows)
 
     def _spool(self, spool: Panels) -> None:
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
-        panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
+        panel_rows, n_threads = spool.panel.shape[1], self.options.most_threads
         pieces = line_pieces(self.n_rows, self.table.shape[1], panel_rows)
-        read, pool = self.table.read, self._pool
+        read, pool = self.table.read, self._found.pool
         reads = ((first, last, read(np.arange(first, last), pool)) for first, last in pieces)
         for first, last, rows in text_tables.read_ahead(reads):
-            infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
+            infinite, narrow = spool.put(rows, self._columns, first % panel_rows, n_threads)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
             self.fits_float32 &= narrow
             if not narrow and self._dtype == np.float32:
                 as_float32(rows)  # says so
-            filled += len(rows)
-            if filled == panel_rows or last == self.n_rows:
-                spool.flush(filled)
-                filled = 0
+            if last % panel_rows == 0 or last == self.n_rows:
+                spool.flush((last - 1) % panel_rows + 1)
             self._tell(last * self.n_features)
         spool.seal()
 
@@ -629,20 +582,20 @@ class TableReading(Reading):
 
     def _kinds(self, holds_texts: Bools, kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
-        pool = self.table.pool or TextCoder(self._memory.category_nbytes)
+        pool = self.table.pool or TextCoder(self.needs.category_nbytes)
         wrong = columns[holds_texts & ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))]
         if len(wrong):
             column = int(wrong.min())
             values = self.table.read(np.array([column]), pool)[0]
             row = int((~np.isnan(values)).argmax())
             text = "no text" if np.isnan(values[row]) else shown(pool.texts()[int(values[row])])
-            where, remedy = self._locate(column, row), "Mend the column, or leave --kind out."
+            where, remedy = self.locate(column, row), "Mend the column, or leave --kind out."
             raise unfit(where, "a number, as --kind says", text, remedy)
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),
             pool,
-            lambda feature, row: (self._locate(int(columns[feature]), row), None),
+            lambda feature, row: (self.locate(int(columns[feature]), row), None),
             kept,
             (forced == CATEGORICAL) & ~holds_texts,
             lambda start, facts: self.amend(columns[start : start + len(facts.kinds)], facts),
@@ -651,6 +604,9 @@ class TableReading(Reading):
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
         return self._origin() | {"format": self.table.format}
+
+
+Reading = TextReading | TableReading
 
 
 def _item(what: str, item: int) -> str:

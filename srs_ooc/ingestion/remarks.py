@@ -20,6 +20,7 @@ from srs_ooc.native import _native
 from srs_ooc.store import manifest
 from srs_ooc.store.manifest import CATEGORICAL, INTEGER, LAST_COLUMN, NO_TARGET
 from srs_ooc.store.store import Store
+from srs_ooc.store.values import whole_columns
 
 MOST_FEATURES = 200_000
 """Of more features no texts are looked at, which takes a pass over their kinds."""
@@ -112,17 +113,13 @@ def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
 
 def _groups(store: Store) -> Iterator[str]:
     """Look at the target within groups of rows, of which whole ones trade places."""
-    if "groups" not in store.manifest.row_columns or store.manifest.target_name == NO_TARGET:
+    if (groups := store.groups()) is None or store.manifest.target_name == NO_TARGET:
         return
-    name = "target" if store.manifest.classes else "target_values"
-    low, high, n_groups = np.full(MOST_GROUPS, np.inf), np.full(MOST_GROUPS, -np.inf), 0
-    for (_, target), (_, piece) in zip(store.pieces(name), store.pieces("groups"), strict=True):
-        groups = piece.astype(np.int64)
-        n_groups = max(n_groups, 1 + int(groups.max()))
-        if n_groups > MOST_GROUPS:
-            return
-        np.minimum.at(low, groups, target)
-        np.maximum.at(high, groups, target)
+    if (n_groups := 1 + int(groups.max())) > MOST_GROUPS:
+        return
+    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+    np.minimum.at(low, groups, store.target())
+    np.maximum.at(high, groups, store.target())
     if n_mixed := int(np.count_nonzero(low < high)):
         yield (
             f"the target differs within {n_mixed:,} of {n_groups:,} groups. "
@@ -166,13 +163,9 @@ def _counts_rows(store: Store) -> bool:
     )
     if store.manifest.values_dtype is None or (stored := next(found, None)) is None:
         return False
-    last = None
-    for _, _, part in store.values().columns(np.array([stored], np.int64)):
-        steps = np.diff(part) if last is None else np.diff(part, prepend=last)
-        if not np.all(steps >= 1) or np.any(steps > store.manifest.n_dropped_rows + 1):
-            return False
-        last = part[-1]
-    return True
+    ((_, cells),) = whole_columns(store.values(), np.array([stored], np.int64))
+    steps = np.diff(cells)
+    return bool(np.all(steps >= 1) and np.all(steps <= store.manifest.n_dropped_rows + 1))
 
 
 def _texts(store: Store, said: Said) -> Iterator[str]:

@@ -21,7 +21,7 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, scratch
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts, text_cost
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts, text_cost
 from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
@@ -439,9 +439,8 @@ class RowColumns:
         where = lambda row: self._where(kept.source_row(row))  # noqa: E731
         one = RowColumns(folder, self._source, where, options)
         spool = one.open("target", column.label, column.levels)
-        for blob, ends in kept.texts(column):
-            hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
-            spool.append(Texts(blob, ends, hashes))
+        for block in kept.texts(column):
+            spool.append(scratch.texts_of(split_texts(*block)))
         one.settle()
         values = np.full(kept.n_rows, math.nan)
         values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]

@@ -37,9 +37,9 @@ def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, Uints]]:
     return map(joined, bounded(text.encode() for text in texts))
 
 
-def texts_of(texts: Iterable[str]) -> Texts:
+def texts_of(texts: Iterable[str | bytes]) -> Texts:
     """Return texts encoded and hashed, as a reader would hand them over."""
-    pieces = [text.encode() for text in texts]
+    pieces = [text.encode() if isinstance(text, str) else text for text in texts]
     blob, ends = joined(pieces)
     return Texts(blob, ends, np.array([hash_text(piece) for piece in pieces], np.uint64))
 

@@ -299,8 +299,8 @@ def _pieces(
                         options = options.with_targets(header)
                         its_own = its_own.with_targets(header)
                     roles = ingest_options.choose_roles(table, header, reading.options)
-                    for blob, ends in header.blocks(roles.special):
-                        names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
+                    for block in header.blocks(roles.special):
+                        names.append(texts_of(split_texts(*block)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
                     settled = replace(settled, samples=tuple(map(Path.absolute, options.samples)))
                     made = folder.absolute() / f"{number:06}.zarr"

@@ -119,11 +119,11 @@ def _zst_window(start: bytes) -> int:
 
 
 def decoded(
-    new_decoder: Callable[[], Decoder],
-    pieces: Iterator[bytes],
-    note_unused: Callable[[int], None] = lambda n_unused: None,
-) -> Iterator[bytes]:
+    new_decoder: Callable[[], Decoder], pieces: Iterator[bytes]
+) -> Iterator[tuple[bytes, int]]:
     """Yield the text of compressed pieces, in pieces of at most :data:`READ_NBYTES`.
+
+    With each comes how many bytes of the latest piece are not decoded yet.
 
     Parameters
     ----------
@@ -132,8 +132,6 @@ def decoded(
         the last.
     pieces : iterator of bytes
         The compressed data.
-    note_unused : callable, optional
-        Told how many bytes of the latest piece are not decoded yet.
 
     Raises
     ------
@@ -150,9 +148,8 @@ def decoded(
                 decoder = new_decoder()
             text = decoder.decompress(data, READ_NBYTES)
             data = decoder.unused_data if decoder.eof else b""
-            note_unused(len(data))
             if text:
-                yield text
+                yield text, len(data)
     if not decoder.eof:
         raise EOFError("it ends too early")
 
@@ -169,7 +166,7 @@ def beginnings_of(path: Path) -> tuple[str, bytes, bytes]:
         if decoder := decoder_of(start):
             packing, text = decoder[0], b""
             text = decoder[2]().decompress(start, 64)  # where what follows is damaged
-            text = next(decoded(decoder[2], chain([start], pieces)))
+            text, _ = next(decoded(decoder[2], chain([start], pieces)))
     return packing, start, text.removeprefix(codecs.BOM_UTF8)
 
 
@@ -194,20 +191,18 @@ class SourceFile:
         Bytes and lines before the rows of its text, which are passed over.
     end : bytes
         What stands at the end of its text, if that is whole.
+    stamp : tuple of int or None
+        What changes when the file is written to, replaced or removed, as it was named.
     """
 
     head, end = (0, 0), b""
 
     def __init__(self, path: Path, shown: str = "", name: str = "") -> None:
         self.path, self.name = path, name or path.name
-        self._shown, self._stamp = shown or str(path), _stamp_of(path)
+        self._shown, self.stamp = shown or str(path), _stamp_of(path)
 
     def __str__(self) -> str:
         return self._shown
-
-    def changed(self) -> bool:
-        """Whether the file was written to, replaced or removed since it was named."""
-        return self._stamp != _stamp_of(self.path)
 
 
 def place_in(path: Path) -> tuple[Path, str]:
@@ -224,7 +219,7 @@ def check_unchanged(source: object) -> None:
     InputError
         Naming it.
     """
-    if isinstance(source, SourceFile) and source.changed():
+    if isinstance(source, SourceFile) and source.stamp != _stamp_of(source.path):
         raise InputError(
             f"{source}: expected a file that stays as it is while it is read, found that it was "
             "written to, replaced or removed. Ingest it again once it is complete, or a copy."
@@ -384,12 +379,11 @@ class PieceReader:
 
     def _decoded(self, kind: str, nbytes: int, make: Callable[[], Decoder]) -> Iterator[bytes]:
         try:
-            yield from decoded(make, self._raw(), self._note_unused)
+            for text, n_unused in decoded(make, self._raw()):
+                self.n_used = self.n_read - n_unused
+                yield text
         except InputError:
             raise
         except Exception as error:  # each decoder has an error of its own
             found = f"damage after {self.n_read} bytes ({error})"
             raise unfit(self.source, f"{PACKED[kind]}-compressed text", found) from error
-
-    def _note_unused(self, n_unused: int) -> None:
-        self.n_used = self.n_read - n_unused

@@ -26,7 +26,7 @@ from srs_ooc.ingestion.formats import Format, Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles
-from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
+from srs_ooc.ingestion.reading import Origin, Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, disk_errors, disk_of, texts_of
 from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
@@ -53,15 +53,7 @@ def open_reading(table: Any, options: IngestOptions, work: WorkFolder) -> Readin
         If options of text tables are given for another.
     """
     if isinstance(table, str | Path):
-        from srs_ooc.ingestion.formats.files import known_of
-
-        path = path_given(table, "the table")
-        file, inner = place_in(path)
-        known = known_of(file, inner)
-        reading = _open_file(path, known, options, work)
-        if remark := known[0].belied(file.name, known[2]):
-            work.inferred["named"] = remark
-        return reading
+        return _open_file(path_given(table, "the table"), options, work)
     _check_takes("the table", options, ())
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
@@ -83,9 +75,13 @@ def _read_as(known: Format, why: str, options: IngestOptions, table: Table | Non
     return f"read as: {why and f'{known.name}, by its {why}; '}{table.said or said}"
 
 
-def _open_file(path: Path, known: Any, options: IngestOptions, work: WorkFolder) -> Reading:
-    from srs_ooc.ingestion.formats.files import opener_of
+def _open_file(path: Path, options: IngestOptions, work: WorkFolder) -> Reading:
+    from srs_ooc.ingestion.formats.files import known_of, opener_of
 
+    file, inner = place_in(path)
+    known = known_of(file, inner)
+    if remark := known[0].belied(file.name, known[2]):
+        work.inferred["named"] = remark
     if (opener := opener_of(path, options.query, known)) is None:
         if options.has_items:
             raise InputError(
@@ -101,8 +97,7 @@ def _open_file(path: Path, known: Any, options: IngestOptions, work: WorkFolder)
         return (RawReading if begins_as(RAW, text.path) else open_feature_rows)(text, options, work)
     if not options.samples or not options.text.header:
         _check_no_text_form(path, options)
-    place, inner = place_in(path)
-    source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
+    source = SourceFile(file, str(path), f"{file.name}::{inner}" if inner else file.name)
     opened = opener(work.scratch, options)
     work.callback(opened.close)
     _check_takes(path, options, opened.takes)
@@ -184,7 +179,7 @@ def _with_samples(
     return replace(options.without_columns(in_table), row_ids=None, beside=columns)
 
 
-def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
+def _origin_of(source: SourceFile, work: WorkFolder) -> Origin:
     """Return what tells name, size and checksum of a file, which is read beside the work.
 
     Of a folder it tells the name alone.
@@ -329,7 +324,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     Errors as of :func:`ingest_table`.
     """
     header = read_names(reading, work)
-    options, inferred = reading.options, work.inferred
+    options, table, inferred = reading.options, reading.table, work.inferred
     rows = RowColumns(work.scratch, reading.source, reading.where, options)
     if options.no_target:
         if options.target is not None or options.samples or "target" in options.beside:
@@ -348,7 +343,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     check_unchanged(reading.source)
     rows.settle()
     facts, kept = rows.facts, rows.kept
-    columns, fits_float32, kinds, held_nbytes = reading.features(kept)
+    columns, fits_float32, kinds, held = reading.features(kept)
     shape = Shape(kept.n_rows, roles.n_features)
     if options.aggregate is not None and kinds.is_text.any():
         feature = int(roles.stored_columns()[kinds.is_text.argmax()])
@@ -357,25 +352,19 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         raise unfit(where, "numbers to aggregate", "texts", remedy)
     lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
-    form = replace(form, values_codec="lz4" if reading.table.values_nbytes is None else "zstd")
-    how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
-    batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
+    form = replace(form, values_codec="lz4" if table.values_nbytes is None else "zstd")
+    batch, n_threads = memory.writing(shape, form, held, columns.n_rows, options.most_threads)
     first = options.first_feature
     features = CodedTable(columns, form, kinds, first_feature=first, link=link, lines=lines)
-    each = enumerate(reading.table.feature_cells())
-    facts = replace(
-        facts,
-        inferred=inferred | facts.inferred,
-        source=reading.origin(),
-        feature_columns=(*reading.table.feature_columns,),
-        feature_cells=(cells for at, cells in each if at not in roles.special),
-    )
+    said = (cells for at, cells in enumerate(table.feature_cells()) if at not in roles.special)
+    facts = replace(facts, feature_columns=(*table.feature_columns,), feature_cells=said)
+    inferred |= facts.inferred
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,
             features,
             rows.target,
-            facts,
+            replace(facts, inferred=inferred, source=reading.origin()),
             header.blocks(roles.special),
             batch_features=batch,
             n_threads=n_threads,
@@ -485,7 +474,7 @@ def forecast(table: Path, store: Path, options: IngestOptions) -> Iterator[str]:
     from srs_ooc.ingestion.formats.files import known_of, opener_of
 
     ingest_memory.load_libraries()
-    unpacked, turned, by_rows, text_nbytes, values_nbytes = 0, 0, True, None, None
+    unpacked, text_nbytes, opened = 0, None, Table()
     with tempfile.TemporaryDirectory() as folder, WorkFolder(Path(folder)) as work:
         known, why, packing = known_of(*place_in(table))
         opener = opener_of(table, options.query, (known, why, packing))
@@ -500,19 +489,18 @@ def forecast(table: Path, store: Path, options: IngestOptions) -> Iterator[str]:
             memory = memory_of(opened, options)
             _check_takes(table, options, opened.takes)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
-            turned, values_nbytes = opened.scratch_nbytes, opened.values_nbytes
-            by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+            n_rows, n_columns = opened.shape
             yield from _said_of(opened)
             if memory.fits:  # else an ingest refuses no more than the cap
                 read_names(TableReading(opened, table, options, work, dict), work)
-    shape = Shape(max(1, n_rows), max(1, n_columns))
-    if options.samples and opener is None:
-        shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes or values_nbytes)
+    is_turned = opener is None and bool(options.samples)  # a line is a feature
+    wide = (n_columns - 1, n_rows) if is_turned else (n_rows, n_columns)
+    shape, nbytes = Shape(*(max(1, n) for n in wide)), text_nbytes or opened.values_nbytes
+    how = partial(disk_of, by_rows=opener is None or opened.by_rows, text_nbytes=nbytes)
     scratch, stored = how(shape, memory.form, cell_nbytes=memory.cell_nbytes)
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))
-    scratch, free = scratch + unpacked + turned, shutil.disk_usage(store.parent).free
+    scratch, free = scratch + unpacked + opened.scratch_nbytes, shutil.disk_usage(store.parent).free
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
     if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
@@ -523,16 +511,12 @@ def forecast(table: Path, store: Path, options: IngestOptions) -> Iterator[str]:
         yield f"note: {remark}"
     yield from (f"columns: {n_columns}", f"rows: {about}{n_rows}", *said)
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
-    parts = _in_parts(stored, memory.form.code_nbytes * shape.n_rows * shape.n_features)
-    yield f"store: at most {about}{describe_nbytes(stored)}{parts * bool(turned)}"
+    codes = memory.form.code_nbytes * shape.n_rows * shape.n_features
+    parts = f": codes {describe_nbytes(codes)}, values {describe_nbytes(stored - codes)}"
+    yield f"store: at most {about}{describe_nbytes(stored)}{parts * bool(opened.scratch_nbytes)}"
     yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
     given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
     yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
-
-
-def _in_parts(stored: int, codes: int) -> str:
-    """Return how much of a store are codes, and values."""
-    return f": codes {describe_nbytes(codes)}, values {describe_nbytes(stored - codes)}"
 
 
 def _said_of(table: Table) -> Iterator[str]:

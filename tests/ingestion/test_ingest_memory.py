@@ -389,14 +389,14 @@ def test_what_is_shared_out_stays_within_what_the_cap_leaves(monkeypatch):
             spare = cap * MB - 50 * MB - SLACK_NBYTES
             assert 1 <= memory.panel_rows <= shape.n_rows
             assert memory.panel_rows * shape.n_features * 8 <= spare
-            batch, n_threads = memory.writing(shape, form)
+            batch, n_threads = memory.writing(shape, form, 0, shape.n_rows, 2)
             assert batch_nbytes(shape, form, batch, n_threads) <= spare
             assert batch % smallest_batch(shape, form) == 0
             # of a third of the rows more features make a chunk
             kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
             if kept.n_rows < shape.n_rows:
                 apart = max(PIECE_NBYTES, 8 * shape.n_rows)
-            batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
+            batch, n_threads = memory.writing(kept, form, 0, shape.n_rows, 2)
             assert batch % smallest_batch(kept, form) == 0
             assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
 
