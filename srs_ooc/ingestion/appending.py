@@ -22,6 +22,7 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory, ingest_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded
+from srs_ooc.ingestion.formats.in_memory import memory_of
 from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
@@ -381,12 +382,11 @@ def _check_memory(old: Store, options: IngestOptions) -> None:
     BudgetError
         With the smallest cap that works.
     """
-    n_rows = 2 * old.n_rows
-    held, work_nbytes = _leases(old, n_rows)
-    lines = ingest_memory.lines_lease(n_rows, work_nbytes)
-    memory = _plain(old, options).memory(old.n_features, n_rows, (*held, lines))
-    has_texts = old.manifest.kind_counts["categorical"] > 0
-    replace(memory, texts_nbytes=2 * MB if has_texts else None).check(f"rows after {old.place}")
+    both = Table()
+    both.shape = (2 * old.n_rows, old.n_features)
+    both.held, both.work_nbytes = _leases(old, 2 * old.n_rows)
+    both.text_columns = np.array([old.manifest.kind_counts["categorical"] > 0])
+    memory_of(both, _plain(old, options)).check(f"rows after {old.place}")
 
 
 def _join_rows(

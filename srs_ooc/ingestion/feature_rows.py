@@ -178,23 +178,24 @@ class FeatureRows(Table):
         self._more = np.empty((len(columns), self.shape[0]))
         form, kinds, is_text = options.text, options.kinds.by_name(), []
         for line, (name, texts) in zip(self._more, columns, strict=True):
-            kind, at = kinds.get(name.encode(), FREE), partial(_in_samples, where, name)
-            cells = [text.encode() for text in texts]
+            kind, cells = kinds.get(name.encode(), FREE), [text.encode() for text in texts]
             there = [row for row, cell in enumerate(cells) if not form.is_missing(cell)]
             values: Any = [form.number(cells[row]) for row in there]
             pairs = zip(there, values, strict=True)
             words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
             if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
+                here = f"{where(words[0])}: column {name!r} (--sample-features)"
                 expected = "a number as in other lines or as --kind says"
                 remedy = "Mend the cell, or say --kind NAME=categorical."
-                raise unfit(at(words[0]), expected, shown(cells[words[0]]), remedy)
+                raise unfit(here, expected, shown(cells[words[0]]), remedy)
             if words:
-                some = [cells[row] for row in words]
-                values = numbered(self.pool, some, partial(at, rows=words))
+                at = partial(_in_samples, where, name, words)
+                values = numbered(self.pool, [cells[row] for row in words], at)
             line[...], line[there] = np.nan, values
             if np.isinf(line).any():
                 row = int(np.isinf(line).argmax())
-                raise unfit(at(row), "a finite number", shown(cells[row]), "Mend the cell.")
+                here = f"{where(row)}: column {name!r} (--sample-features)"
+                raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
             is_text.append(bool(words))
         self.narrow &= _native.look_at(self._more)[1]
         self.shape = (self.shape[0], self.n_read + len(columns))
@@ -215,11 +216,9 @@ class FeatureRows(Table):
         return out
 
 
-def _in_samples(
-    where: Callable[[int], str], name: str, row: int, rows: Sequence[int] | None = None
-) -> str:
-    """Return where the cell of a feature of a sample table stands; ``row`` may be one of some."""
-    return f"{where(row if rows is None else rows[row])}: column {name!r} (--sample-features)"
+def _in_samples(where: Callable[[int], str], name: str, rows: list[int], place: int) -> str:
+    """Return where a cell of some rows of a feature of a sample table stands."""
+    return f"{where(rows[place])}: column {name!r} (--sample-features)"
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_tables.CsvStream:
@@ -566,7 +565,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     def locate(column: int, row: int) -> str:
         name = features.names.get(column).decode()
         if column >= features.n_read:
-            return _in_samples(where, name, row)
+            return _in_samples(where, name, [row], 0)
         return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
 
     settled = replace(options.without_columns(), beside=columns)

@@ -194,8 +194,8 @@ class Merging(CodedFeatures):
             self._readers = {n: [store.values(n).columns for store in self._stores] for n in floats}
             if self._chosen is not None:
                 self._readers["values"] = [one.column_parts]  # looks at categories too
-            facts_of = ([store.array(name) for store in self._stores] for name in FACTS)
-            self._facts = dict(zip(FACTS, map(np.concatenate, facts_of), strict=True))
+            each = ((name, [store.array(name) for store in self._stores]) for name in FACTS)
+            self._facts: Any = {name: np.concatenate(some)[self._stored] for name, some in each}
             self._categories = [store.categories() for store in self._stores]
             return write_store(
                 folder,
@@ -241,13 +241,13 @@ class Merging(CodedFeatures):
             code_columns(floats[0], codes)
         for piece, stored, places in parts if self._chosen is None else ():
             codes[places] = self._columns[piece].codes(stored, self._rows[piece])
-        features, none = self._stored[start:stop], np.zeros((n, 0))
         if categories is not None:
-            for feature in features.tolist():
+            for feature in self._stored[start:stop].tolist():
                 piece = bisect_right(self._firsts, feature) - 1
                 if texts := self._categories[piece].of(feature - self._firsts[piece]):
                     categories.write(*joined([text.encode() for text in texts]))
-        known: Any = {name: facts[features] for name, facts in self._facts.items()}
+        none = np.zeros((n, 0))
+        known = {name: facts[start:stop] for name, facts in self._facts.items()}
         return Coded(codes, CodeFacts(**known, lows=none, highs=none), floats)
 
     def lines(self, start: int, stop: int) -> Bytes:
