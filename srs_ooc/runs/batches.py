@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, islice
 from math import ceil
 from threading import Event
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Floats, Ints32
-from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
@@ -108,19 +108,20 @@ class GrowJob(Job):
         blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
         how = "mapped" if budget.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
 
-        def same(split: RowSplit) -> RowSplit:
-            """Return the split with the same rows that came first: the learner knows it again."""
-            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+        @lru_cache(MOST_SPLITS)
+        def same(fitted: bytes, predicted: bytes) -> RowSplit:
+            """Return the split of rows that came first: the learner knows it again."""
+            return RowSplit(np.frombuffer(fitted, np.int32), np.frombuffer(predicted, np.int32))
 
         def grow(batch: Batch, _: PartWatch) -> Batch:
             with taken(blocks) as block:
 
                 def one(_: int, iteration: Iteration) -> Outcome:
                     subspace = iteration.subspace
-                    if subspace.split is not None:
-                        subspace = replace(subspace, split=same(subspace.split))
+                    if (split := subspace.split) is not None:
+                        split = same(split.fitted.tobytes(), split.predicted.tobytes())
+                        subspace = replace(subspace, split=split)
                         iteration = replace(iteration, subspace=subspace)
                     return pack(fit_iteration(source, fits, block, iteration))
 
