@@ -7,11 +7,10 @@ import os
 import shutil
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from srs_ooc.base.errors import StoreError, UsageError
 
@@ -270,34 +269,3 @@ class Closing(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-# A few things kept while they are used: the one made first makes room for a new one.
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-Kept = Callable[[Key, Callable[[], Value]], Value]
-"""Given a key and what makes its value, returns the value made for the key, now or before."""
-
-
-def recently(most: int) -> Kept[Key, Value]:
-    """Return what keeps the last ``most`` values made; several threads may ask at once.
-
-    Of two values made at once for a key one is kept.
-    """
-    kept: dict[Key, Value] = {}
-    lock = Lock()
-
-    def get(key: Key, make: Callable[[], Value]) -> Value:
-        if (found := kept.get(key)) is not None:
-            return found
-        made = make()
-        with lock:
-            found = kept.setdefault(key, made)
-            if len(kept) > most:
-                del kept[next(iter(kept))]
-        return found
-
-    return get

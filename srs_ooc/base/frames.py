@@ -77,7 +77,11 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     for record in records:
         for name, value in vars(record).items():
             filled[name].append(value)
-    types = _types(record_type)
+    types = {}  # of each field its type, and whether it may be None
+    for name, hint in get_type_hints(record_type).items():
+        alternatives = get_args(hint) or (hint,)
+        (of,) = (one for one in alternatives if one is not NoneType)
+        types[name] = (of, NoneType in alternatives)
     if kind == "polars":
         schema = {name: getattr(made, _POLARS[of]) for name, (of, _) in types.items()}
         return made.DataFrame(filled, schema=schema)
@@ -108,16 +112,6 @@ def frame_of_columns(
     if kind == "records":
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return library(kind, "kind", _REMEDY).DataFrame(columns)
-
-
-def _types(record_type: type) -> dict[str, tuple[type, bool]]:
-    """Return for each field its type, and whether it may be None."""
-    found = {}
-    for name, hint in get_type_hints(record_type).items():
-        alternatives = get_args(hint) or (hint,)
-        (of,) = (t for t in alternatives if t is not NoneType)
-        found[name] = (of, NoneType in alternatives)
-    return found
 
 
 # Arrow arrays of texts and numbers, made from their buffers.

@@ -48,9 +48,9 @@ class Probe:
     key: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowSplit:
-    """Which training rows a model is fitted on, and which it predicts.
+    """Which training rows a model is fitted on, and which it predicts; it equals itself alone.
 
     Attributes
     ----------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, isqrt
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from srs_ooc.base.arrays import Bools, Floats, Indices, Ints, Ints32, Uints32
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.options import (
     LARGEST,
     Choice,
@@ -150,7 +150,8 @@ class TreeLearner:
         if row_sample is not None and row_sample < len(rows.order):
             self._drawn_from = rows.by_target()
             self._strata = self._drawn_from.strata(row_sample)
-        self._known: Kept[int, tuple[RowSplit, TrainingRows]] = recently(MOST_SPLITS)
+        # A sampler has few splits at a time.
+        self._rows_of = lru_cache(MOST_SPLITS)(lambda split: self.rows.only(split.fitted))
         self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
@@ -195,8 +196,7 @@ class TreeLearner:
                 importance += grown.importance
                 records.append(grown.record)
         else:
-            # A sampler has few splits at a time; each is held, so that no other has its id.
-            rows = self._known(id(split), lambda: (split, self.rows.only(split.fitted)))[1]
+            rows = self._rows_of(split)
             keeps = self.records and iteration.subspace.in_ensemble
             response = rows.response
             shares = np.zeros((len(split.predicted), response.n_classes))

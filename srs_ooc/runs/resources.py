@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from srs_ooc.base.arrays import Bools, Floats, Ints32
 from srs_ooc.base.budget import PROCESS_NBYTES, give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError, UsageError
-from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
@@ -335,19 +334,20 @@ class GrowJob(Job):
         blocks = pool_of(resources.blocks)
         how = "mapped" if budget.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
 
-        def same(split: RowSplit) -> RowSplit:
-            """Return the split with the same rows that came first: the learner knows it again."""
-            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+        @lru_cache(MOST_SPLITS)
+        def same(fitted: bytes, predicted: bytes) -> RowSplit:
+            """Return the split of rows that came first: the learner knows it again."""
+            return RowSplit(np.frombuffer(fitted, np.int32), np.frombuffer(predicted, np.int32))
 
         def grow(batch: Batch, _: PartWatch) -> Batch:
             with taken(blocks) as block:
 
                 def one(_: int, iteration: Iteration) -> Outcome:
                     subspace = iteration.subspace
-                    if subspace.split is not None:
-                        subspace = replace(subspace, split=same(subspace.split))
+                    if (split := subspace.split) is not None:
+                        split = same(split.fitted.tobytes(), split.predicted.tobytes())
+                        subspace = replace(subspace, split=split)
                         iteration = replace(iteration, subspace=subspace)
                     return pack(fit_iteration(resources.source, learner, block, iteration))
 

@@ -353,12 +353,11 @@ class Names:
         """Return the position of each of ``texts``, -1 where there is none."""
         # Names that a frame's user gives may be numbers, as the frame's are.
         encoded = [str(text).encode("utf-8", "surrogatepass") for text in texts]
-        wanted = {text: i for i, text in enumerate(dict.fromkeys(encoded))}
-        found = np.full(len(wanted), -1, np.int64)
+        found = dict.fromkeys(encoded, -1)
         for position, text in enumerate(self.texts()):
-            if (i := wanted.get(text)) is not None:
-                found[i] = position
-        return found[[wanted[text] for text in encoded]]
+            if text in found:
+                found[text] = position
+        return np.array([found[text] for text in encoded], np.int64)
 
 
 class Categories:

@@ -9,6 +9,7 @@ import hashlib
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -313,8 +314,7 @@ def copy_store(
         objects.write(_MARK, mark)
     with ThreadPoolExecutor(N_WRITERS, "copy") as pool:
         try:
-            for _ in pool.map(write, sorted(set(files) - taken_up - {_ROOT})):
-                pass
+            deque(pool.map(write, sorted(set(files) - taken_up - {_ROOT})), maxlen=0)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,20 +1,21 @@
 """A store wherever it is: a folder, or a URL, which is read through what is kept of it here."""
 
 import weakref
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from srs_ooc.base.arrays import Ints, Ints32, Uints32
+from srs_ooc.base.arrays import Ints32, Uints32
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.remote_cache import MB_VARIABLE, MOST_REQUESTS, CacheOptions, Geometry, Mirror
+from srs_ooc.store.remote_cache import MB_VARIABLE, MOST_REQUESTS, CacheOptions, Mirror
 from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store
 from srs_ooc.trees.block import Block
 
@@ -47,8 +48,7 @@ class RemoteColumns(ColumnStore):
 
     def __init__(self, mirror: Mirror) -> None:
         self.path, self.manifest, self.mapped = mirror.path, mirror.manifest, False
-        self._geometry = geometry = Geometry(mirror.manifest)
-        self._cache = mirror.blocks(geometry)
+        self._geometry, self._cache = mirror.geometry, mirror.blocks()
         self._release = weakref.finalize(self, mirror.release_blocks)
 
     def gather(self, features: Uints32, block: Block, rows: Ints32 | None = None) -> None:
@@ -56,7 +56,11 @@ class RemoteColumns(ColumnStore):
         blocks, within = self._geometry.place(features.astype(np.int64))
         self._cache.ask(np.unique(blocks))
         n_kept = self.manifest.n_rows if rows is None else len(rows)
-        n_local = self._cache.n_slots * self._geometry.columns
+        if (n_local := self._cache.n_slots * self._geometry.columns) > MOST_ITEMS:
+            raise StoreError(
+                f"{self.path}: expected a cache of fewer than 2^32 places, found "
+                f"{n_local}. Lower {MB_VARIABLE}."
+            )
         shape = (n_local, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
         layout = (block.code_nbytes, block.tiled)
         n_at_once = max(TILE, self._cache.n_slots // 4 // TILE * TILE)
@@ -64,24 +68,15 @@ class RemoteColumns(ColumnStore):
             part = slice(first, first + n_at_once)
             wanted, place = np.unique(blocks[part], return_inverse=True)
             with self._cache.pinned(wanted) as slots:
-                local = slots[place] * self._geometry.columns + within[part]
+                local = (slots[place] * self._geometry.columns + within[part]).astype(np.uint32)
                 out = block.codes[first * n_kept * block.code_nbytes :]
-                self._read(local, shape, (*layout, out))
-
-    def _read(self, places: Ints, shape: tuple[Any, ...], layout: Any) -> None:
-        """Read columns of the slots' file into the codes of a block."""
-        if len(places) and int(places.max()) >= MOST_ITEMS:
-            raise StoreError(
-                f"{self.path}: expected a cache of fewer than 2^32 places, found "
-                f"{int(places.max())}. Lower {MB_VARIABLE}."
-            )
-        try:
-            _native.gather_files(self._cache.handles, places.astype(np.uint32), *shape, *layout)
-        except RuntimeError as error:
-            raise StoreError(
-                f"{self.path}: {error}. This is what is kept of the store on this disk: remove "
-                "the folder, and try again."
-            ) from error
+                try:
+                    _native.gather_files(self._cache.handles, local, *shape, *layout, out)
+                except RuntimeError as error:
+                    raise StoreError(
+                        f"{self.path}: {error}. This is what is kept of the store on this disk: "
+                        "remove the folder, and try again."
+                    ) from error
 
     def advise(self, features: Uints32) -> int:
         """Begin to fetch columns that are missing, and do not wait for them.
@@ -134,8 +129,7 @@ class RemoteStore(Store):
         super().__init__(mirror.path, manifest)
         self.place = self._url = url
         self._borrow = mirror.borrowed
-        geometry = Geometry(manifest)
-        self.reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
+        self.reading_nbytes = mirror.geometry.reading_nbytes(mirror.n_slots)
 
     def _have(self, *arrays: str) -> None:
         for name in arrays:
@@ -164,8 +158,7 @@ class RemoteStore(Store):
         if self._has_all:
             return
         with ThreadPoolExecutor(MOST_REQUESTS, "check") as pool:
-            for _ in pool.map(self._check_chunk, range(self.manifest.n_chunks)):
-                pass
+            deque(pool.map(self._check_chunk, range(self.manifest.n_chunks)), maxlen=0)
         self._has_all = True
 
     def _check_chunk(self, index: int) -> None:

@@ -401,6 +401,10 @@ class Mirror:
     ----------
     path : Path
         The folder.
+    geometry : Geometry
+        How columns make blocks.
+    n_slots : int
+        How many blocks there is room for.
 
     Raises
     ------
@@ -410,10 +414,12 @@ class Mirror:
 
     def __init__(self, objects: Objects, manifest: Manifest, options: CacheOptions) -> None:
         self.objects, self.manifest = objects, manifest
-        self._nbytes = options.most_nbytes
+        self._nbytes, self.geometry = options.most_nbytes, Geometry(manifest)
         self._small_nbytes = sum(
             n * dtype_of(name).itemsize for name, n in manifest.lengths.items()
         )
+        left = max(0, self._nbytes - self._small_nbytes)
+        self.n_slots = min(self.geometry.n_blocks, left // self.geometry.slot_nbytes)
         try:
             self.path, lock = _own_folder(options.path, manifest.fingerprint)
         except OSError as error:
@@ -428,7 +434,7 @@ class Mirror:
         self._blocks: BlockCache | None = None
         self._stamps: dict[int, int] = {}
 
-    def blocks(self, geometry: Geometry) -> BlockCache:
+    def blocks(self) -> BlockCache:
         """Return the blocks of columns, which all of the process share; to be released.
 
         Raises
@@ -438,6 +444,7 @@ class Mirror:
             blocks for a gather.
         """
         with self._lock:
+            geometry = self.geometry
             if self._blocks is None:
                 needed = self._small_nbytes + FEWEST_SLOTS * geometry.slot_nbytes
                 if self._nbytes < needed:
@@ -446,7 +453,7 @@ class Mirror:
                         f"{self.objects.url}, found {self._nbytes // MB}. Its names and other "
                         f"small arrays are kept whole, and {FEWEST_SLOTS} blocks of its columns."
                     )
-                slots = SlotFile(self.path, geometry.slot_nbytes, self.n_slots(geometry))
+                slots = SlotFile(self.path, geometry.slot_nbytes, self.n_slots)
                 self._blocks = BlockCache(slots, geometry, self._fetch_range)
             self._n_users += 1
             return self._blocks
@@ -486,11 +493,6 @@ class Mirror:
         if self._stamps.setdefault(chunk, stamp) != stamp:
             (self.path / INDEX).unlink(missing_ok=True)
             raise codes_changed(f"{self.objects.url}/{chunk_file(chunk)}")
-
-    def n_slots(self, geometry: Geometry) -> int:
-        """Return how many blocks there is room for."""
-        left = max(0, self._nbytes - self._small_nbytes)
-        return min(geometry.n_blocks, left // geometry.slot_nbytes)
 
     def keep(self, name: str) -> None:
         """Have a small array here from now on, as the manifest says it was written.

@@ -15,7 +15,6 @@ from srs_ooc.base.files import (
     SCRATCH_SUFFIX,
     published_file,
     published_folder,
-    recently,
     release_lock,
     try_lock,
 )
@@ -330,26 +329,3 @@ def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(tmp_pa
     publish_text(published_folder, target, "third", replaces=True)
     assert read(target) == "third"
     assert entries(tmp_path) == ["out"]
-
-
-def test_the_last_ones_made_are_kept_and_others_made_again():
-    keep, made = recently(2), []
-
-    def get(key):
-        def make():
-            made.append(key)
-            return [key]
-
-        return keep(key, make)
-
-    first = get("a")
-    assert get("a") is first
-    get("b")
-    assert get("a") is first
-    get("c")
-    assert get("c") == ["c"]
-    assert made == ["a", "b", "c"]
-    assert get("a") is not first
-    assert made == ["a", "b", "c", "a"]
-    get("c")
-    assert made == ["a", "b", "c", "a"]

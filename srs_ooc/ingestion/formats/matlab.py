@@ -39,7 +39,9 @@ def open_mat(file: File) -> Table:
     with formats.reading(file, "a file of MATLAB", "Get the file again.", found="found damage"):
         sizes = {name: (shape, kind) for name, shape, kind in scipy.io.whosmat(file.path)}
         nbytes = 8 * _nbytes(file.path)  # of numbers a byte each
-    shape, kind = sizes.get(main := file.inner or _main(sizes), ((), ""))
+    matrices = [one for one, (size, kind) in sizes.items() if kind in _NUMBERS and min(size) > 1]
+    main = file.inner or ("X" if "X" in matrices else matrices[0] if len(matrices) == 1 else "")
+    shape, kind = sizes.get(main, ((), ""))
     if kind not in _NUMBERS or len(shape) != 2:
         found = ", ".join(f"{one} ({kind} {shape})" for one, (shape, kind) in sizes.items())
         expected = f"a matrix {main!r}" if main else "one matrix of numbers, or one named X"
@@ -64,12 +66,6 @@ def open_mat(file: File) -> Table:
     shapes = {one: np.shape(np.atleast_1d(known[one])) for one in lists}
     in_memory.take_beside(table, shapes, lambda one: _items(np.atleast_1d(known[one])))
     return table
-
-
-def _main(sizes: dict[str, tuple[tuple[int, ...], str]]) -> str:
-    """Return X, or the name of the only matrix of numbers; none if there are several."""
-    matrices = [one for one, (shape, kind) in sizes.items() if kind in _NUMBERS and min(shape) > 1]
-    return "X" if "X" in matrices else matrices[0] if len(matrices) == 1 else ""
 
 
 def _items(cells: Any) -> list[Any]:
