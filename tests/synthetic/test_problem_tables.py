@@ -73,7 +73,6 @@ def test_text_reads_back_as_the_table() -> None:
 def test_pieces_do_not_show(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(csv_pieces(PROBLEM))
     monkeypatch.setattr(problems, "PIECE_CELLS", piece)
-    monkeypatch.setattr(problems, "PIECE_CELLS", piece)
     monkeypatch.setattr(table_files, "NAMES_AT_ONCE", 4)
     found = list(csv_pieces(PROBLEM))
     assert b"".join(found) == whole
