@@ -161,7 +161,7 @@ def main() -> None:
     shape = ("--rows", "1000", "--features", str(options.features), "--relevant", "20")
     demo.do("synthesise", "synth", "madelon", "table.csv", *shape, "--seed", "0")
     demo.do("ingest", "ingest", "table.csv", "table.zarr", "--target", "target", cap_mb=128)
-    run = ["run", "table.zarr", "--with", "alpha=0.5"]
+    run = ["run", "table.zarr", "--alpha", "0.5"]
     run += ["--iterations", str(options.iterations)]
     demo.interrupt("run, interrupted", *run, cap_mb=96, after=options.iterations // 4)
     demo.do("run, resumed", *run, cap_mb=96)

@@ -39,7 +39,7 @@ def accuracy_of(run, held_out):
 def test_random_subspace_separates_the_relevant_features_of_madelon(madelon):
     """Twenty features stand clear of the other 480, by more than twice the importance."""
     _, store = madelon
-    srs_ooc("run", store, "--judge", "probe", "--with", "alpha=0", "--iterations", 4000, "--q", 100)
+    srs_ooc("run", store, "--judge", "probe", "--alpha", "0", "--iterations", 4000, "--q", 100)
     records = json_of("features", store.with_suffix(".run"), "--json")
     assert {record["name"] for record in records[:20]} == RELEVANT
     importances = [record["importance"] for record in records]
@@ -52,7 +52,7 @@ def test_the_ensemble_predicts_held_out_rows_of_madelon(madelon, tmp_path):
     (ids, held_out), accuracy = parted(madelon, lambda i: i % 2 == 0), {}
     for alpha in (0, 0.5):
         run = tmp_path / f"{alpha}.run"
-        options = ("--q", 50, "--with", f"alpha={alpha}", "--iterations", 3000, "--save-trees")
+        options = ("--q", 50, "--alpha", alpha, "--iterations", 3000, "--save-trees")
         srs_ooc("run", madelon[1], "--rows", ids, "--out", run, *options)
         accuracy[alpha] = accuracy_of(run, held_out)
     assert accuracy[0] > 0.6

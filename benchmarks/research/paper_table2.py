@@ -83,7 +83,7 @@ class Halves:
         q, alpha = SRS[METHODS.index(method)]
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             run, out = Path(name) / "a.run", Path(name) / "out.csv"
-            options = ("--q", self.share(q), "--with", f"alpha={alpha}", "--iterations", iterations)
+            options = ("--q", self.share(q), "--alpha", alpha, "--iterations", iterations)
             rows = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
             said(
                 "run",

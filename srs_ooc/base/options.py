@@ -349,8 +349,8 @@ def entries_of(documented: type) -> dict[str, str]:
 
 
 FLAGS = """
-    method subspace_size judge seed probe_min_draws probe_min_wins fdr closing adjust pairs model
-    max_features splitter bootstrap row_sample class_weight max_depth min_samples_leaf
+    method alpha subspace_size judge seed probe_min_draws probe_min_wins fdr closing adjust pairs
+    model max_features splitter bootstrap row_sample class_weight max_depth min_samples_leaf
     trees_per_subspace exclude rows
 """.split()  # noqa: SIM905 (a list of words)
 """Options that the command line spells ``--name``; all others of parts are ``--with NAME=VALUE``.

@@ -73,7 +73,7 @@ EXAMPLES = {
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
     "network": [
         "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
-        "srs-ooc network genes.zarr --with ensemble=extra-trees --k all --out edges.csv",
+        "srs-ooc network genes.zarr --with ensemble=extra-trees --out edges.csv",
         "srs-ooc network genes.zarr --method srs --out edges.csv --top 1000",
         "srs-ooc network genes.zarr --method prs --with joint=0.001 --out edges.csv",
     ],

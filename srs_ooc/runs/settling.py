@@ -197,7 +197,7 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if given is not None and str(given) != str(found):
-            differences.append(f"{name.replace('_', '-')} {found} (asked for: {given})")
+            differences.append(f"{flag_of(name).removeprefix('--')} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "

@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 @pytest.mark.slow
 def test_a_plan_says_everything_and_writes_nothing(folder):
     before = sorted(folder.rglob("*"))
-    said = srs_ooc("plan", "--memory-mb", 200, "--with", "alpha=0.3", cwd=folder).stdout
+    said = srs_ooc("plan", "--memory-mb", 200, "--alpha", "0.3", cwd=folder).stdout
     assert sorted(folder.rglob("*")) == before
     for words in (
         "60 rows (classes of 30, 30), 150 features",
@@ -77,7 +77,7 @@ def test_three_rows_see_nothing():
         ((*NUMBERS, "--n-classes", 73), "--n-classes"),
         (("--n-classes", 3), "--n-classes"),
         ((*NUMBERS, "--memory-mb", 60), "smallest cap that works"),
-        ((*NUMBERS, "--with", "alpha=2"), "alpha"),
+        ((*NUMBERS, "--alpha", "2"), "alpha"),
         ((*NUMBERS, "--q", 900_000), "--subspace-size"),
     ],
 )

@@ -84,7 +84,9 @@ def test_a_fit_is_the_run_of_the_command_line_to_the_bit(tmp_path, n_rows, optio
         text
         for name, value in (FAST | options).items()
         for text in (f"--{'seed' if name == 'random_state' else name.replace('_', '-')}", value)
+        if name != "thresholds"
     ]
+    flags += ["--with", f"thresholds={options['thresholds']}"] if "thresholds" in options else []
     command("run", tmp_path / "t.zarr", *flags)
     said = {record["name"]: record for record in json_of("features", tmp_path / "t.run", "--json")}
     fitted = SRSSelector(**FAST, **options).fit(values, labels)

@@ -83,7 +83,7 @@ SCRIPTS = {
         "compare a.run b.run", "compare a.run b.run --json", "resume a.run -q",
         "resume a.run -q --iterations 50", "resume b.run -q --iterations 70 --threads 1",
         "verify a.run", "verify a.run --json", "runs", "runs --json",
-        "run t.zarr --out a.run -q --with alpha=0.25", "run t.zarr --out a.run -q --iterations 20",
+        "run t.zarr --out a.run -q --alpha 0.25", "run t.zarr --out a.run -q --iterations 20",
         "remove b.run", "remove b.run --yes",
         "remove b.run --yes",
     ],
@@ -140,7 +140,7 @@ SCRIPTS = {
         "--out value.out.parquet --json",
         f"{_NETWORK} --with trees=10 --rows rows.txt --seed 3 --top 4 --out some.out.csv --json",
         f"{_NETWORK} --method srs --with trees=40 --q 4 --out srs.out.csv --json",
-        f"{_NETWORK} --method srs --with trees=40 --q 4 --with alpha=0 --out rs.out.csv --json",
+        f"{_NETWORK} --method srs --with trees=40 --q 4 --alpha 0 --out rs.out.csv --json",
         f"{_NETWORK} --method prs {_PRS} --out prs.out.csv --json",
         f"{_NETWORK} --method prs {_PRS} --with thresholds=rank --with patience=2 "
         "--out rank.out.csv --json",

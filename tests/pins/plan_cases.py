@@ -59,7 +59,7 @@ PLANS = {
         None,
         (*_NUMBERS, "--n-classes", 4, "--memory-mb", 128),
     ),
-    "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--with", "alpha=0")),
+    "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--alpha", "0")),
     "numbers, q max": (None, (*_NUMBERS, "--q", "max")),
     "numbers, 3 trees, draw block 16, value": (
         None,

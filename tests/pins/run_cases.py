@@ -54,7 +54,7 @@ _MIXED = _store(missing=True, categories=True)
 CASES = {
     "positive": (PLAIN, _POSITIVE),
     "probe": (PLAIN, _PROBE),
-    "probe, alpha 0": (PLAIN, (*_PROBE, "--with", "alpha=0")),
+    "probe, alpha 0": (PLAIN, (*_PROBE, "--alpha", "0")),
     "probe, round size 4": (PLAIN, (*_PROBE, "--with", "round_size=4")),
     "probe, draw block 16": (PLAIN, (*_PROBE, "--with", "draw_block=16")),
     "probe, 3 trees on each subspace": (PLAIN, (*_PROBE, "--trees-per-subspace", 3)),

@@ -1,5 +1,6 @@
 """What a run would take: its memory as the run accepts it, and its speed."""
 
+import shlex
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from object_server import serving
 import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.options import line_of
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.cli.plan import plan_lines
 from srs_ooc.evidence import conditional_tests
@@ -225,7 +227,7 @@ def test_commands_keep_to_the_plan_in_processes_of_their_own(stored, tmp_path, a
         memory_mb = caps_from_the_least(Store.open(path), given)[1]
     flags = ["--memory-mb", memory_mb, "--threads", 1]
     for option, value in given.items():
-        flags += [f"--{option.replace('_', '-')}", *([] if value is True else [value])]
+        flags += shlex.split(line_of(option, value))
     q = json_of("plan", path, *flags, "--json")["largest_subspace_size"]
     run = ("run", path, "--out", tmp_path / "t.run", *flags, "--iterations", 1, "--q")
     assert "cannot hold the work" in error_of(*run, q + 1)

@@ -24,8 +24,9 @@ pytestmark = pytest.mark.dask
 
 BRIEFLY = 1
 """Seconds for which a client looks for a scheduler that was killed."""
-OPTIONS = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.6, "q": 200}
-OPTIONS |= {"iterations": 3000, "memory_mb": 4000, "round_size": 250}
+FLAGS = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.6, "q": 200}
+FLAGS |= {"iterations": 3000, "memory_mb": 4000}
+OPTIONS = FLAGS | {"round_size": 250}
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,8 @@ def listening(process):
 @pytest.mark.slow
 def test_local_workers_listen_on_the_loopback_address_alone(store, tmp_path):
     run = tmp_path / "run"
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in FLAGS.items()]
+    words += ["--with", "round_size=250"]
     process = subprocess.Popen(
         command_line("run", store, "--out", run, "--dask", "local:2", *words),
         env=environment(),
@@ -171,7 +173,8 @@ def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path,
     file, _, workers, start = by_hand
     chance = random.Random(seed)
     run = tmp_path / "run"
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in FLAGS.items()]
+    words += ["--with", "round_size=250"]
     command = command_line("run", store, "--out", run, "--dask", file, *words)
     for _ in range(3):
         process = subprocess.Popen(command, env=environment(), stdout=-3, stderr=-3)

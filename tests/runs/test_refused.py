@@ -85,7 +85,7 @@ NETWORKS = [
     ("--plan", "--memory-mb", "12"),
     *[(f"--{name}", "0") for name in ("threads", "top", "trees", "k", "worker-memory-mb")],
     ("--method", "x"),
-    ("--method", "srs", "--with", "alpha=2"),
+    ("--method", "srs", "--alpha", "2"),
     ("--method", "srs", "--q", "1000"),
     ("--method", "prs", "--with", "trees=5"),
     ("--method", "prs", "--with", "inclusion=7"),

@@ -27,7 +27,7 @@ from srs_ooc.runs.verification import verify_run
 
 # `run --save-trees`: every tree, in the order of iterations, whatever happens to the process.
 
-OPTIONS = ("--q", 400, "--with", "alpha=0.5", "--probe-min-draws", 2, "--probe-min-wins", 0.6)
+OPTIONS = ("--q", 400, "--alpha", "0.5", "--probe-min-draws", 2, "--probe-min-wins", 0.6)
 ENDLESS = 10**7
 """Iterations that no machine has done when a test kills the run; `resume` then ends it sooner."""
 
@@ -124,7 +124,7 @@ def features_of(tree):
 @pytest.mark.slow
 def test_all_trees_of_a_subspace_are_kept_and_counted(store, tmp_path):
     """Stopped and gone on with: 3 trees an iteration, in order, the first of each as with one."""
-    options = ("--save-trees", "--q", 30, "--with", "alpha=0")
+    options = ("--save-trees", "--q", 30, "--alpha", "0")
     one, whole, parts = (tmp_path / f"{name}.run" for name in ("one", "whole", "parts"))
     srs_ooc("run", store, "--out", one, "--iterations", 25, *options)
     options += ("--trees-per-subspace", 3)

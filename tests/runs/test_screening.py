@@ -96,10 +96,7 @@ def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
 ):
     run, excluded = tmp_path / "a.run", [f"f{j}" for j in range(5, P, 9)]
     (tmp_path / "out.txt").write_text("\n".join(excluded) + "\n")
-    small = [
-        word for name, value in SMALL[method].items()
-        for word in (f"--{name.replace('_', '-')}", value)
-    ]  # fmt: skip
+    small = [w for key, value in SMALL[method].items() for w in ("--with", f"{key}={value}")]
     words = "run", table, "--out", run, "--method", method, *small
     screen = "--with", f"screen={N_FIRST}", "--with", "screen_draws=30"
     done = srs_ooc(*words, *screen, "--exclude", tmp_path / "out.txt").stdout

@@ -23,7 +23,7 @@ ENDLESS = 10**7
 """Iterations that no machine has done when a test kills the run; `resume` then ends it sooner."""
 AFTER = 500
 """Iterations of the last command, beyond what the killed ones have committed."""
-OPTIONS = ("--q", 600, "--with", "alpha=0.5", "--probe-min-draws", 2, "--probe-min-wins", 0.6)
+OPTIONS = ("--q", 600, "--alpha", "0.5", "--probe-min-draws", 2, "--probe-min-wins", 0.6)
 
 
 @pytest.fixture(scope="module")

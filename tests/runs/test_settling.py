@@ -449,7 +449,7 @@ def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
     found = []
     for thresholds in ("rank", "value"):
         out = tmp_path / f"{thresholds}.run"
-        options = ("--q", 12, "--with", "alpha=0", "--iterations", 200, "--save-trees")
+        options = ("--q", 12, "--alpha", "0", "--iterations", 200, "--save-trees")
         more = ("--with", f"thresholds={thresholds}", "--out", out)
         command("run", tmp_path / "train.zarr", *options, *more)
         csv = tmp_path / f"{thresholds}.csv"

@@ -185,7 +185,7 @@ def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (("--method", "less", "--with", "alpha=0.5"), "alpha: expected with --method srs only"),
+        (("--method", "less", "--alpha", "0.5"), "alpha: expected with --method srs only"),
         (("--method", "srs", "--with", "rank=3"), "rank: expected with --method less only"),
         (("--method", "less", "--with", "rank=0"), "rank: expected a whole number from 1"),
         (("--method", "less", "--subspace-size", 400), "--subspace-size: expected at most 399"),

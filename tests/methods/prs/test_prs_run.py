@@ -10,9 +10,7 @@ import srs_ooc as python
 from srs_ooc.runs.request import Request
 
 SMALL = {"models": 12, "folds": 3, "epochs": 12, "inclusion": "0.1", "learning_rate": "0.01"}
-ARGUMENTS = [
-    word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", value)
-]
+ARGUMENTS = [word for name, value in SMALL.items() for word in ("--with", f"{name}={value}")]
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +186,7 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
     ("given", "says"),
     [
         (("--method", "srs", "--with", "epochs=5"), "epochs"),
-        (("--method", "prs", "--with", "alpha=0.5"), "alpha"),
+        (("--method", "prs", "--alpha", "0.5"), "alpha"),
         (("--method", "prs", "--judge", "tests"), "--judge"),
         (("--method", "srs", "--judge", "none"), "--judge"),
         (("--method", "prs", "--with", "folds=60"), "folds"),

@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 from srs_ooc.runs.request import Request
 
 SMALL = {"models": 10, "candidates": 30, "rounds": 3, "folds": 3}
-ARGUMENTS = [word for name, value in SMALL.items() for word in (f"--{name}", value)]
+ARGUMENTS = [word for name, value in SMALL.items() for word in ("--with", f"{name}={value}")]
 
 
 @pytest.fixture(scope="module")
