@@ -97,7 +97,7 @@ def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
 ):
     opened = remote(server, tmp_path)
     monkeypatch.setattr(remote_cache, "MB", 1000)
-    opened._mirror._nbytes = room = opened._mirror._small_nbytes + 130 * 4 * N  # of 225 blocks
+    opened._mirror.n_slots, room = 130, opened._mirror._small_nbytes + 130 * 4 * N  # of 225 blocks
     random = np.random.default_rng(1)
     local = Store.open(store)
     with opened.columns(mapped=False) as columns:
