@@ -217,7 +217,7 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     assert "dealt" in text
     section = text.partition("With --method dealt:")[2]
     assert "Draw every so many features only." in " ".join(section.split())
-    asked = ("--method", "dealt", "--stride", 2, "--judge", "probe", "--q", 30)
+    asked = ("--method", "dealt", "--with", "stride=2", "--judge", "probe", "--q", 30)
     whole = tmp_path / "whole.run"
     srs_ooc("run", store, "--out", whole, "--iterations", 200, *asked)
     status = json_of("status", whole, "--json")
@@ -233,9 +233,9 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     assert sum(feature["n_drawn"] > 0 for feature in found[0]) == 75
     for run, message in (
         (whole, "stride 2 (asked for: 3)"),
-        (tmp_path / "b.run", "--stride: expected with --method dealt"),
+        (tmp_path / "b.run", "stride: expected with --method dealt"),
     ):
-        assert message in error_of("run", store, "--out", run, "--stride", 3)
+        assert message in error_of("run", store, "--out", run, "--with", "stride=3")
     srs_ooc("run", store, "--out", tmp_path / "tests.run", "--method", "dealt")
 
 

@@ -303,7 +303,7 @@ def test_help_has_options_in_sections(name):
     assert titles[:3] == ["Data and size", "Evidence", "Trees"]
     assert {"With --method srs", "With --method prs or rase", "With --method less"} < set(titles)
     parts = dict(zip(titles, re.split("^[A-Z].*:$", said, flags=re.MULTILINE)[1:], strict=True))
-    assert "alpha=SHARE" in parts["With --method srs"]
+    assert "--alpha SHARE" in parts["With --method srs"]
     assert "With --method srs: " not in parts["With --method srs"]
     assert "--fdr LEVEL" in parts["Evidence"]
     assert "--help" in parts["Output"]
@@ -368,7 +368,7 @@ def test_help_of_a_network_has_sections():
     parts = re.split("^(?=[A-Z].*:$)", said, flags=re.MULTILINE)
     by_title = {part.partition(":")[0]: part for part in parts}
     assert "Options" not in by_title
-    assert "alpha=SHARE" in by_title["With --method srs"]
+    assert "--alpha SHARE" in by_title["With --method srs"]
     assert all(f"--{name} " in by_title["Output"] for name in ("out", "run", "safe-csv"))
     assert "$SRS_OOC_CACHE_MB" in srs_ooc("run", "--help-all").stdout
 
