@@ -102,6 +102,7 @@ from srs_ooc.base.text import (
     no_formula as no_formula,
 )
 from srs_ooc.cli.output import (
+    Brief as Brief,
     COUNT as COUNT,
     FILE as FILE,
     MEMORY_OPTION as MEMORY_OPTION,

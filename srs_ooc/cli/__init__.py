@@ -147,12 +147,6 @@ INTERRUPTED = 128 + signal.SIGINT
 class LazyGroup(click.Group):
     """A command group that imports a command's module when the command is named."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; a key after ``--with`` is one word with it, the spelling of an option."""
-        words = iter(args)
-        joined = [f"{w} {next(words, '')}".strip() if w == "--with" else w for w in words]
-        return super().parse_args(ctx, joined)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a user's work."""
         return list(COMMANDS)

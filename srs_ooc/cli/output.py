@@ -101,6 +101,12 @@ class Brief(click.Command):
         super().__init__(*arguments, **others)
         self.first = first
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; a key after ``--with`` is one word with it, the spelling of an option."""
+        words = (part for w in args for part in (w.split("=", 1) if w[:7] == "--with=" else [w]))
+        joined = [f"{w} {next(words, '')}".strip() if w == WITH.strip() else w for w in words]
+        return super().parse_args(ctx, joined)
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, ``--help-all`` among them."""
         return super().get_params(ctx) + [_HELP_ALL] * bool(self.first)

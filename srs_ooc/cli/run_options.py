@@ -40,8 +40,14 @@ INPUT_OPTIONS: list[Decorator] = [
 ]  # fmt: skip
 
 
+def _no_key(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Refuse what no key was found in: those there are have been read as options of their own."""
+    if value is not None:
+        raise UsageError(f"--with: expected KEY=VALUE, found {value[:80]!r}.")
+
+
 WITH_OPTION = click.option(
-    WITH.strip(), metavar="KEY=VALUE", expose_value=False,
+    WITH.strip(), metavar="KEY=VALUE", expose_value=False, callback=_no_key,
     help="An option without a flag of its own; again for each. Keys stand without dashes in "
     "--help-all, `--method M --help` lists those of a method.",
 )  # fmt: skip

@@ -346,10 +346,10 @@ def concordance(
 
     Harrell's C (Harrell et al. 1982, JAMA 247): of pairs in which the earlier time is that of an
     event, which comes before what is censored at the same time; ties of values count a half, events
-    at one time are no pair. With pairs N_i, of which C_i
-    agree, of row i, the variance is ``sum_i (C_i - C N_i)^2 / (sum_i N_i / 2)^2``, that of a ratio
-    of U-statistics (Hoeffding 1948; the infinitesimal jackknife). The interval is that of the
-    logit, with one event more that agrees with chance C, as of :func:`auc`.
+    at one time are no pair. With pairs N_i, of which C_i agree, of row i, the variance is
+    ``sum_i (C_i - C N_i)^2 / (sum_i N_i / 2)^2``, that of a ratio of U-statistics (Hoeffding 1948;
+    the infinitesimal jackknife). The interval is that of the logit, with one event more that agrees
+    with chance C, as of :func:`auc`.
 
     Parameters
     ----------

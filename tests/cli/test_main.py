@@ -339,6 +339,8 @@ def test_help_of_a_method_lists_its_keys_with_what_they_take(command, method):
         ("--with kep=5", "'--with keep'"),
         ("--alpha 2", "--alpha: expected a decimal number from 0 to 1"),
         ("--with keep=many", "keep: expected a whole number from 0 to "),
+        ("--with=keep=many", "keep: expected a whole number from 0 to "),
+        ("--with= 5", "--with: expected KEY=VALUE, found '5'"),
         ("--with center=maybe", "center: expected yes or no, found 'maybe'"),
         (
             "--with impurity=ginny",

@@ -79,7 +79,7 @@ def scores(
         return core.frame_of(kind, ScoreRecord, islice(found, core.whole_given(top, "--top")))
 
 
-@click.command("scores")
+@click.command("scores", cls=core.Brief)
 @click.argument("store", type=core.STORE)
 @core.with_options([core.option_of(name, option) for name, option in ScoreParams.options().items()])
 @click.option("--seed", type=click.INT, default=0, show_default=True,
