@@ -116,7 +116,7 @@ def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(
     srs_ooc("run", store, "--out", run, *QUICK, "--with", "draw_block=10")
     assert json_of("status", run, "--json")["draw_block"] == 10
     assert "draw-block 10" in srs_ooc("status", run).stdout
-    assert "draw-block 10 (asked for: 9)" in error_of(
+    assert "draw_block 10 (asked for: 9)" in error_of(
         "run", store, "--out", run, "--with", "draw_block=9"
     )
     for none in (("--with", "draw_block=0"), ("--trees-per-subspace", 0)):
