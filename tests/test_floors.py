@@ -15,6 +15,8 @@ import pytest
 from count_code import code_lines, modules_of, nodes_of, raw_lines
 from offenders import assert_none
 
+from srs_ooc.runs.verdict import TABLE, FeatureRecord
+
 PACKAGE = Path(__file__).parents[1] / "srs_ooc"
 
 FLOORS = {
@@ -323,7 +325,13 @@ def test_what_an_issue_adds_is_allowed_and_a_fifth_of_it_given_back(name: str) -
 
 
 CARRIED = {"Request", "RunSpec", "TrainingShape", "Task", "Plan"}
-HOLDER = re.compile(r"^\| `(\w+)` \| `(runs/\w+\.py)` \|", re.MULTILINE)
+ROWS_OF_THE_MAP = re.compile(r"^\| `(\w+)` \| `(\w+/\w+\.py)` \|", re.MULTILINE)
+HOLDERS, FORMS = "| holder |", "| form |"
+
+
+def listed_in_the_map(head: str) -> dict[str, str]:
+    page = (PACKAGE.parent / "docs/internals.md").read_text(encoding="utf-8")
+    return dict(ROWS_OF_THE_MAP.findall(page[page.index(head) :].split("\n\n")[0]))
 
 
 def types_held(node: ast.ClassDef) -> set[str]:
@@ -343,7 +351,7 @@ def types_held(node: ast.ClassDef) -> set[str]:
 
 def test_what_holds_a_request_is_in_the_map() -> None:
     """Between the request and the engine, the ends, a class that holds a part of it has a row."""
-    listed = dict(HOLDER.findall((PACKAGE.parent / "docs/internals.md").read_text()))
+    listed = listed_in_the_map(HOLDERS)
     found = {"Request": "runs/request.py", "Engine": "runs/engine.py"}
     for path in MODULES:
         if part_of(module_name(path)) in ("api", "cli", "runs", "planning"):
@@ -352,6 +360,32 @@ def test_what_holds_a_request_is_in_the_map() -> None:
                     found[node.name] = str(path.relative_to(PACKAGE))
     assert listed == found
     assert len(listed) <= 5
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """What a class has as fields, a dict as keys, or a list (a dtype) as names of columns."""
+    match node:
+        case ast.ClassDef():
+            return {field_.target.id for field_ in node.body if isinstance(field_, ast.AnnAssign)}
+        case ast.Dict():
+            return {key.value for key in node.keys if isinstance(key, ast.Constant)}
+        case ast.List():
+            firsts = [one.elts[0] for one in node.elts if isinstance(one, ast.Tuple) and one.elts]
+            return {one.value for one in firsts if isinstance(one, ast.Constant)}
+    return set()
+
+
+def test_the_forms_of_a_verdict_are_in_the_map() -> None:
+    """What names more than half of its columns is a form of it, and has a row."""
+    columns, found = {*TABLE.names} | FeatureRecord.__annotations__.keys(), {}
+    for path in MODULES:
+        for top in ast.parse(path.read_text()).body:
+            if any(len(names_in(node) & columns) * 2 > len(columns) for node in ast.walk(top)):
+                assert isinstance(top, ast.ClassDef | ast.Assign)
+                name = top.name if isinstance(top, ast.ClassDef) else ast.unparse(top.targets[0])
+                found[name] = str(path.relative_to(PACKAGE))
+    assert listed_in_the_map(FORMS) == found
+    assert len(found) == 3
 
 
 def keeps_a_parameter(node: ast.stmt) -> bool:

@@ -26,7 +26,7 @@ from srs_ooc.runs.verdict import FeatureRecord
 PLAIN_ROWS = 200
 """Rows of the table that are there without a script, too."""
 _DIGITS = 4
-_COLUMNS = {
+COLUMNS = {
     "rank": "rank",
     "name": "feature",
     "selected": "selected",
@@ -171,7 +171,7 @@ def _columns(records: list[FeatureRecord]) -> dict[str, str]:
     Whether features are selected is told only where some are, and some not.
     """
     found = {}
-    for name, title in _COLUMNS.items():
+    for name, title in COLUMNS.items():
         values = {getattr(record, name) for record in records}
         if len(values) > 1 if name == "selected" else values - {None}:
             found[name] = title
