@@ -366,6 +366,8 @@ class RowColumns:
     ) -> None:
         self._scratch, self._source, self._where = scratch, source, where
         self._options, self._form = options, options.text
+        # rows of a store's, which has what a few may lack
+        self._is_more = bool(options.append_rows)
         self._columns: dict[str, list[TextSpool]] = {}
         self._inferred: dict[str, Any] = {}
 
@@ -451,11 +453,6 @@ class RowColumns:
         if said := one.facts.inferred.get("joined"):
             self._inferred.setdefault("joined", []).extend(said)
         return Covariate(column.label, values, one.facts.classes)
-
-    @property
-    def _is_more(self) -> bool:
-        """Whether the rows are more of a store's, which has what a few rows may lack."""
-        return bool(self._options.append_rows)
 
     def _task(self) -> tuple[str, Codes, list[bytes]]:
         """Return the task, and of classes the number of each row's label, and the labels."""
@@ -736,10 +733,9 @@ class RowColumns:
                 f"--event {quote(column.label)}=VALUE. Without an event nothing can be found."
             )
         is_event = np.array([one == value for one in said])
-        events, n_events = ScratchArray(self._scratch / "events", np.bool_), 0
-        for block in blocks_of(codes):
-            events.append(is_event[block])
-            n_events += int(is_event[block].sum())
+        events, happened = ScratchArray(self._scratch / "events", np.bool_), is_event[codes[:]]
+        events.append(happened)
+        n_events = int(happened.sum())
         shown_value = texts[int(is_event.argmax())] if n_events else asked.event_value
         self._inferred["events"] = {"value": shown_value, "n": n_events}
         self._inferred["events"] |= {"nines": nines} if nines else {}
