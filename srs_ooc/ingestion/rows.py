@@ -22,7 +22,7 @@ from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, scratch
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts, text_cost
-from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
+from srs_ooc.ingestion.formats.in_memory import EXACT, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
 from srs_ooc.store.arrays import SmallFile
@@ -379,9 +379,7 @@ class RowColumns:
 
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
-        spool = self.open("target", NO_TARGET)
-        for block in item_blocks(map(str, range(1, n_rows + 1))):
-            spool.append(scratch.texts_of(block))
+        self.open("target", NO_TARGET).extend(map(str, range(1, n_rows + 1)))
 
     def look(self) -> str:
         """Say the kind of the target, which alone was opened, of some rows of a table."""
@@ -440,9 +438,8 @@ class RowColumns:
         kept, options = self.kept, replace(self._options, aggregate=None, no_target=False)
         where = lambda row: self._where(kept.source_row(row))  # noqa: E731
         one = RowColumns(folder, self._source, where, options)
-        spool = one.open("target", column.label, column.levels)
-        for block in kept.texts(column):
-            spool.append(scratch.texts_of(split_texts(*block)))
+        texts = (text for _, text in chain.from_iterable(kept.chosen(column)))
+        one.open("target", column.label, column.levels).extend(texts)
         one.settle()
         values = np.full(kept.n_rows, math.nan)
         values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
