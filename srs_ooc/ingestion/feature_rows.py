@@ -618,4 +618,4 @@ class RawReading(TextReading):
         inferred = self._work.inferred
         inferred.update(found)
         for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
-            rows.open(what, name).append(texts_of(cells))
+            rows.open(what, name).extend(cells)

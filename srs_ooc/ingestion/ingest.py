@@ -26,7 +26,7 @@ from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, options_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import is_store, texts_of
+from srs_ooc.ingestion.scratch import is_store
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table
@@ -384,8 +384,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
         rows = RowColumns(Path(folder), options.samples[0], where, replace(options, no_target=True))
         rows.number_rows(len(ids))
         for what, name, cells in tables.columns_of(options, known, ids, plink, gone):
-            spool = rows.open("covariates" if what == "covariates" else "targets", name)
-            spool.append(texts_of(cells))
+            rows.open("covariates" if what == "covariates" else "targets", name).extend(cells)
         rows.settle()
         values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))
         for target in rows.further:

@@ -6,7 +6,7 @@ each, in the order in which they stand, and gets features in stored order.
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -282,7 +282,7 @@ class TextReading:
             rows.number_rows(reader.native.n_rows)
         for ids in self._own_ids:
             if ids.duplicates(1):
-                self._rewrite(ids, map(":".join, zip(self._families, ids, strict=True)))
+                ids.rewrite(map(":".join, zip(self._families, ids, strict=True)))
         self._name_status(self._spools, self.options.text)
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
@@ -295,14 +295,7 @@ class TextReading:
         """Name cases and controls where a phenotype of PLINK is nothing else, as in a ``.fam``."""
         for spool in (one for one in spools if self._is_raw and one.label == "PHENOTYPE"):
             if all(cell in STATUS or form.is_missing(cell.encode()) for cell in spool):
-                self._rewrite(spool, (STATUS.get(cell, cell) for cell in spool))
-
-    def _rewrite(self, spool: TextSpool, texts: Iterable[str]) -> None:
-        """Put other texts in place of those of a column."""
-        new = TextSpool(self._work.scratch, f"new-{id(spool)}", spool.label)
-        for block in in_memory.item_blocks(texts):
-            new.append(texts_of(block))
-        vars(spool).update(vars(new))
+                spool.rewrite(STATUS.get(cell, cell) for cell in spool)
 
     def _row_taker(
         self, roles: Roles, rows: RowColumns, first_slot: int
@@ -408,16 +401,22 @@ class TableReading:
             self.needs.check(self.source)
         own = self.options.names
         given = self.table.names if own is None else own
-        blocks: Iterator[list[str]] = in_memory.item_blocks(f"f{i}" for i in range(n_columns))
         if given is None:
             self._work.inferred["names"] = "f0, f1, ..."
-        else:
-            what = str(given) if isinstance(given, Path) else "names of columns"
-            if own is not None:
-                in_memory.check_items(given, what)
-            blocks = in_memory.texts_given(what, in_memory.item_blocks(given), n_columns)
-        for block in blocks:
-            header.append(texts_of(block))
+            header.extend(f"f{i}" for i in range(n_columns))
+            return
+        what = str(given) if isinstance(given, Path) else "names of columns"
+        if own is not None:
+            in_memory.check_items(given, what)
+        for block in in_memory.item_blocks(given):
+            texts = in_memory.texts_in(block, partial(_item, what), len(header))
+            if None in texts:
+                place = len(header) + texts.index(None) + 1
+                raise unfit(what, f"a text at {place}", "none", "Fill it in.")
+            header.append(texts_of(text or "" for text in texts))
+        if len(header) != n_columns:
+            remedy = "Give as many as there are columns."
+            raise unfit(what, f"{n_columns} names, one for each column", len(header), remedy)
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what the ingest takes."""

@@ -22,7 +22,7 @@ from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory, scratch
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts, text_cost
-from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
+from srs_ooc.ingestion.formats.in_memory import EXACT, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
 from srs_ooc.store.arrays import SmallFile
@@ -366,6 +366,8 @@ class RowColumns:
     ) -> None:
         self._scratch, self._source, self._where = scratch, source, where
         self._options, self._form = options, options.text
+        # rows of a store's, which has what a few may lack
+        self._is_more = bool(options.append_rows)
         self._columns: dict[str, list[TextSpool]] = {}
         self._inferred: dict[str, Any] = {}
 
@@ -377,9 +379,7 @@ class RowColumns:
 
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
-        spool = self.open("target", NO_TARGET)
-        for block in item_blocks(map(str, range(1, n_rows + 1))):
-            spool.append(scratch.texts_of(block))
+        self.open("target", NO_TARGET).extend(map(str, range(1, n_rows + 1)))
 
     def look(self) -> str:
         """Say the kind of the target, which alone was opened, of some rows of a table."""
@@ -438,9 +438,8 @@ class RowColumns:
         kept, options = self.kept, replace(self._options, aggregate=None, no_target=False)
         where = lambda row: self._where(kept.source_row(row))  # noqa: E731
         one = RowColumns(folder, self._source, where, options)
-        spool = one.open("target", column.label, column.levels)
-        for block in kept.texts(column):
-            spool.append(scratch.texts_of(split_texts(*block)))
+        texts = (text for _, text in chain.from_iterable(kept.chosen(column)))
+        one.open("target", column.label, column.levels).extend(texts)
         one.settle()
         values = np.full(kept.n_rows, math.nan)
         values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
@@ -451,11 +450,6 @@ class RowColumns:
         if said := one.facts.inferred.get("joined"):
             self._inferred.setdefault("joined", []).extend(said)
         return Covariate(column.label, values, one.facts.classes)
-
-    @property
-    def _is_more(self) -> bool:
-        """Whether the rows are more of a store's, which has what a few rows may lack."""
-        return bool(self._options.append_rows)
 
     def _task(self) -> tuple[str, Codes, list[bytes]]:
         """Return the task, and of classes the number of each row's label, and the labels."""
@@ -736,10 +730,9 @@ class RowColumns:
                 f"--event {quote(column.label)}=VALUE. Without an event nothing can be found."
             )
         is_event = np.array([one == value for one in said])
-        events, n_events = ScratchArray(self._scratch / "events", np.bool_), 0
-        for block in blocks_of(codes):
-            events.append(is_event[block])
-            n_events += int(is_event[block].sum())
+        events, happened = ScratchArray(self._scratch / "events", np.bool_), is_event[codes[:]]
+        events.append(happened)
+        n_events = int(happened.sum())
         shown_value = texts[int(is_event.argmax())] if n_events else asked.event_value
         self._inferred["events"] = {"value": shown_value, "n": n_events}
         self._inferred["events"] |= {"nines": nines} if nines else {}

@@ -115,6 +115,7 @@ class TextSpool:
         self, folder: Path, name: str, label: str = "", levels: list[str] | None = None
     ) -> None:
         self.label, self.levels = label, levels
+        self._folder, self._name = folder, name
         self._bytes = ScratchArray(folder / f"{name}.bytes", np.uint8)
         self._ends = ScratchArray(folder / f"{name}.ends", np.uint64)
         self._hashes = ScratchArray(folder / f"{name}.hashes", np.uint64)
@@ -134,6 +135,17 @@ class TextSpool:
         self._ends.append(texts.ends + np.uint64(self.nbytes))
         self._bytes.append(np.frombuffer(texts.blob, np.uint8))
         self._hashes.append(texts.hashes)
+
+    def extend(self, texts: Iterable[str | bytes]) -> None:
+        """Append texts, some at a time."""
+        for block in bounded(texts):
+            self.append(texts_of(block))
+
+    def rewrite(self, texts: Iterable[str]) -> None:
+        """Put other texts, which may be made of its own, in their place."""
+        new = TextSpool(self._folder, f"{self._name}-new", self.label, self.levels)
+        new.extend(texts)
+        vars(self).update(vars(new))  # others have it
 
     @property
     def nbytes(self) -> int:

@@ -24,11 +24,11 @@ from srs_ooc.ingestion import ingest_memory, ingest_options, sources
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Format, Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role, is_plink
-from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
+from srs_ooc.ingestion.formats.in_memory import memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, Roles
 from srs_ooc.ingestion.reading import Origin, Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import TextSpool, disk_errors, disk_of, texts_of
+from srs_ooc.ingestion.scratch import TextSpool, disk_errors, disk_of
 from srs_ooc.ingestion.sources import WHOLE_NBYTES, SourceFile, check_unchanged, place_in
 from srs_ooc.ingestion.writer import CodedTable, FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
@@ -384,14 +384,11 @@ def read_names(reading: Reading, work: WorkFolder) -> TextSpool:
     InputError
         If some are the same, and are not to be renamed.
     """
-    header, new = (TextSpool(work.scratch, name) for name in ("header", "distinct"))
+    header = TextSpool(work.scratch, "header")
     reading.read_names(header)
-    if reading.options.rename_repeated:
-        for block in item_blocks(Names.numbered(header)):
-            new.append(texts_of(block))
-        if n := int((new.hashes() != header.hashes()).sum()):
-            work.inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
-        vars(header).update(vars(new))  # readings have it
+    if reading.options.rename_repeated and (n := len(header) - len({*header})):
+        header.rewrite(Names.numbered(header))
+        work.inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
     remedy = "Rename them, as --rename-repeated of ingest does."
     ingest_options.check_distinct(reading.source, header, "column names", remedy)
     return header

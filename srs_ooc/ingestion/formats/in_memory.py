@@ -470,27 +470,6 @@ def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[
         spool.append(texts_of(text or "" for text in texts))
 
 
-def texts_given(what: str, blocks: Iterable[list[Any]], expected: int) -> Iterator[list[str]]:
-    """Yield names of columns as texts, in the same blocks; ``what`` says whose they are.
-
-    Raises
-    ------
-    InputError
-        If there are not ``expected`` of them, or one is missing.
-    """
-    n_items = 0
-    for block in blocks:
-        texts = texts_in(block, lambda i: f"{what}, item {i + 1}", n_items)
-        if None in texts:
-            place = n_items + texts.index(None) + 1
-            raise unfit(what, f"a text at {place}", "none", "Fill it in.")
-        n_items += len(block)
-        yield [text for text in texts if text is not None]
-    if n_items != expected:
-        remedy = "Give as many as there are columns."
-        raise unfit(what, f"{expected} names, one for each column", n_items, remedy)
-
-
 # NumPy arrays and SciPy sparse matrices in memory.
 
 
