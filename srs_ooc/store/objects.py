@@ -58,10 +58,8 @@ class Objects:
 
     def __init__(self, url: Url) -> None:
         self.url = url
-        self._api, self._errors = (
-            library(module, str(url), "Run `pip install 'srs-ooc[remote]'`.")
-            for module in ("obstore", "obstore.exceptions")
-        )
+        self._api = library("obstore", str(url), "Run `pip install 'srs-ooc[remote]'`.")
+        self._errors = self._api.exceptions
         self._prefix = ""  # of a process's own objects; other stores begin at their URL
         if url.scheme == "memory":
             bucket, _, self._prefix = url.text.removeprefix("memory://").partition("/")

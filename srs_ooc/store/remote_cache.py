@@ -26,12 +26,10 @@ from srs_ooc.store.objects import Objects
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
 #
-# Nothing is synced: a slot counts only while its checksum is right, so that whatever a kill or a
-# loss of power leaves is at worst fetched again.
+# Nothing is synced: a slot counts only while its checksum is right, so that whatever a kill, a loss
+# of power or slots of another size leave is at worst fetched again.
 
-_HEADER = np.dtype([("magic", "S8"), ("slot_nbytes", "<u8")])
 _ENTRY = np.dtype([("block", "<u4"), ("crc", "<u4")])
-_MAGIC = b"srsooc-1"
 INDEX = "index"
 
 
@@ -63,19 +61,14 @@ class SlotFile:
     def __init__(self, folder: Path, slot_nbytes: int, n_slots: int) -> None:
         self._folder, self._slot_nbytes = folder, slot_nbytes
         self._entries = entries = np.zeros(n_slots, _ENTRY)
-        header = np.array([(_MAGIC, slot_nbytes)], _HEADER).tobytes()
         try:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._blocks = os.open(folder / "blocks", flags, 0o600)
             self._index = os.open(folder / INDEX, flags, 0o600)
-            found = os.pread(self._index, len(header) + entries.nbytes, 0)
-            if found[: len(header)] == header:
-                whole = (len(found) - len(header)) // _ENTRY.itemsize
-                entries[:whole] = np.frombuffer(found, _ENTRY, whole, len(header))
-                os.truncate(self._index, len(header) + entries.nbytes)
-            else:  # it begins anew for slots of another size
-                os.truncate(self._index, 0)
-                os.pwrite(self._index, header, 0)
+            found = os.pread(self._index, entries.nbytes, 0)
+            whole = len(found) // _ENTRY.itemsize
+            entries[:whole] = np.frombuffer(found, _ENTRY, whole)
+            os.truncate(self._index, entries.nbytes)
             os.truncate(self._blocks, min(os.fstat(self._blocks).st_size, n_slots * slot_nbytes))
         except OSError as error:
             raise self._cannot(error) from error
@@ -95,7 +88,7 @@ class SlotFile:
             done = 0
             while done < len(data):
                 done += os.pwrite(self._blocks, data[done:], slot * self._slot_nbytes + done)
-            os.pwrite(self._index, entry.tobytes(), _HEADER.itemsize + slot * _ENTRY.itemsize)
+            os.pwrite(self._index, entry.tobytes(), slot * _ENTRY.itemsize)
         except OSError as error:
             raise self._cannot(error) from error
         self._entries[slot] = entry[0]

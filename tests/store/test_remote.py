@@ -149,7 +149,9 @@ def test_codes_written_over_at_the_server_are_noticed_as_they_are_fetched(
         assert np.array_equal(found, gathered(Store.open(store), some))
 
 
-def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(server, store, tmp_path):
+def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(
+    server, store, tmp_path, monkeypatch
+):
     everything = np.arange(P)
     expected = gathered(Store.open(store), everything)
     opened = remote(server, tmp_path)
@@ -165,6 +167,10 @@ def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(server, store,
     (opened.path / "index").write_bytes((opened.path / "index").read_bytes()[:-12])
     assert np.array_equal(gathered(remote(server, tmp_path), everything), expected)
     assert sum("codes" in path for _, path, _ in server.requests) - n_ranges in (2, 3)
+    del opened
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 5 * N)  # slots of another size
+    assert np.array_equal(gathered(remote(server, tmp_path), everything), expected)
+    assert sum("codes" in path for _, path, _ in server.requests) - n_ranges > 57
 
 
 @pytest.mark.few(1)

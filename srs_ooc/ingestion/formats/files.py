@@ -420,12 +420,12 @@ def lines_in(pieces: PieceReader) -> Iterator[bytes]:
 # of a Parquet file, from the beginning of its footer, before PyArrow decodes all of it.
 #
 # The footer is a structure in Thrift's compact protocol: a version, the list of the columns'
-# schemas, the number of rows, and then the bulk, which is not looked at.
+# schemas, the number of rows, and then the bulk, which is not looked at. Schemas hold no lists.
 
 _END = 8  # bytes of the footer's length, and of the magic
 _SCHEMA, _N_ROWS, _GROUPS = 2, 3, 4
 _TEXTS = b"\x15\x0c"  # as a column's schema begins that holds bytes
-_BOOLEANS, _BYTE, _DOUBLE, _BINARY, _STRUCT = (1, 2), 3, 7, 8, 12
+_BOOLEANS, _BYTE, _BINARY, _STRUCT = (1, 2), 3, 8, 12
 _VARINTS, _LISTS = (4, 5, 6), (9, 10)
 _DEEPEST = 8
 
@@ -448,7 +448,7 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
     try:
         for number, kind in _fields(footer):
             if number == _SCHEMA and kind in _LISTS:
-                n_columns = _list_header(footer)[0] - 1  # but for the root
+                n_columns = _n_items(footer) - 1  # but for the root
                 for _ in range(n_columns + 1):
                     holds |= footer.read(2) == _TEXTS
                     footer.seek(-2, 1)
@@ -456,7 +456,7 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
             elif number == _N_ROWS and kind in _VARINTS:
                 n_rows = _varint(footer) >> 1
             elif number == _GROUPS and kind in _LISTS:
-                return n_rows, n_columns, _list_header(footer)[0], holds
+                return n_rows, n_columns, _n_items(footer), holds
             else:
                 _skip(footer, kind, 0)
     except (IndexError, OverflowError, ValueError):
@@ -482,9 +482,10 @@ def _varint(footer: io.BytesIO) -> int:
     raise ValueError("no number of 64 bits")
 
 
-def _list_header(footer: io.BytesIO) -> tuple[int, int]:
-    n_items, of = divmod(footer.read(1)[0], 0x10)
-    return (_varint(footer) if n_items == 0x0F else n_items), of
+def _n_items(footer: io.BytesIO) -> int:
+    """Return how many items a list has, which begins there."""
+    n_items = footer.read(1)[0] >> 4
+    return _varint(footer) if n_items == 0x0F else n_items
 
 
 def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
@@ -492,13 +493,8 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
         raise ValueError("nested too deeply")
     if kind in _VARINTS:
         _varint(footer)
-    elif kind in (_BYTE, _DOUBLE, _BINARY):
-        footer.seek({_BYTE: 1, _DOUBLE: 8}.get(kind) or _varint(footer), 1)
-    elif kind in _LISTS:
-        n_items, of = _list_header(footer)
-        for _ in range(n_items):
-            # a boolean of a list takes a byte, one of a structure none
-            _skip(footer, _BYTE if of in _BOOLEANS else of, depth + 1)
+    elif kind in (_BYTE, _BINARY):
+        footer.seek(1 if kind == _BYTE else _varint(footer), 1)
     elif kind == _STRUCT:
         for _, inner in _fields(footer):
             _skip(footer, inner, depth + 1)
