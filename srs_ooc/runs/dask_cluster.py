@@ -155,19 +155,18 @@ class DaskLine:
         """Whether the scheduler can be reached, as far as is known."""
         return bool(self._client.status == "running")
 
-    def n_threads(self) -> int:
-        """Return how many threads the workers had when they were last counted."""
-        if time.monotonic() - self._counted >= COUNTED_SECONDS:
-            self._count()
-        return self._n_threads
+    def n_threads(self, oldest: float = COUNTED_SECONDS) -> int:
+        """Return how many threads the workers have, by a count that is so many seconds old at most.
 
-    def _count(self) -> None:
-        """Count the threads of the workers; there are none where no scheduler answers."""
-        counts: dict[str, int] = {}
-        if self.is_open:
-            with suppress(OSError, TimeoutError, CancelledError):
-                counts = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
-        self._n_threads, self._counted = sum(counts.values()), time.monotonic()
+        There are none where no scheduler answers.
+        """
+        if time.monotonic() - self._counted >= oldest:
+            counts: dict[str, int] = {}
+            if self.is_open:
+                with suppress(OSError, TimeoutError, CancelledError):
+                    counts = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
+            self._n_threads, self._counted = sum(counts.values()), time.monotonic()
+        return self._n_threads
 
     def look(self) -> None:
         """See whether there is still somebody to wait for, if that was not seen a moment ago.
@@ -179,13 +178,10 @@ class DaskLine:
         """
         if self._client.status not in ("running", "connecting"):
             raise gone()
-        now = time.monotonic()
-        if self._counted > now - LOOK_SECONDS:
-            return
-        self._count()
-        if self._n_threads:
+        if self.n_threads(LOOK_SECONDS):
             self._silent_since, self._warned = None, False
             return
+        now = time.monotonic()
         self._silent_since = now if self._silent_since is None else self._silent_since
         silent = now - self._silent_since
         if silent >= WAIT_SECONDS:

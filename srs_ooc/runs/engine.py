@@ -6,7 +6,7 @@ Subspaces are grown in the calling thread, or by workers that run ahead of it.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -53,9 +53,9 @@ class ColumnSource:
         cls, store: Store, rows: Ints32 | None, *, mapped: bool, valued: bool
     ) -> "Iterator[ColumnSource]":
         """Yield that of a store, which is ``mapped``; ``valued``: with the values of codes."""
-        with ExitStack() as stack:
-            values = stack.enter_context(store.value_tables()) if valued else None
-            yield cls(stack.enter_context(store.columns(mapped=mapped)), rows, values)
+        tables = store.value_tables() if valued else nullcontext()
+        with tables as values, store.columns(mapped=mapped) as columns:
+            yield cls(columns, rows, values)
 
     def gather(self, features: Uints32, block: Block, some: Ints32 | None = None) -> None:
         """Page the codes of ``features`` into the first columns of ``block``.
@@ -175,9 +175,9 @@ class ThreadExecutor:
 def executor_of(
     source: ColumnSource, learner: Learner, blocks: list[Block]
 ) -> Iterator[ThreadExecutor]:
-    """Yield what has ``learner`` grow trees in blocks, whose columns lie in tiles from then on."""
+    """Yield what has ``learner`` work in blocks, which are laid out for it from then on."""
     for block in blocks:
-        block.tiled = True  # what it holds is lost
+        block.tiled = learner.tiled  # what it holds is lost
     with ReadAhead(source.columns) as ahead:
         fit = partial(fit_iteration, source, learner)
         with closing(ThreadExecutor(fit, blocks, ahead)) as executor:

@@ -121,8 +121,11 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
 # The runs on halves, here or by workers.
 
 
-def _selected_in(folder: Path, n_features: int) -> Half:
-    """Return what a half selects, of a run on it that is done."""
+def _selected_by(plan: Plan, folder: Path, whole: Run | None = None) -> Half | None:
+    """Do the run on a half in ``folder``; return what it selects, None if it was told to stop."""
+    if not select_within(folder, plan, whole):
+        return None
+    n_features = plan.store.n_features
     with Run(folder, writable=False) as within:
         first, selected, n_selected = candidates_of(within, n_features)
         verdict, excluded = Verdict.of(within), within.inputs.excluded
@@ -144,8 +147,7 @@ class HalfJob(WholeRunJob):
 
     def done(self, plan: Plan, number: int, what: None, folder: Path) -> Half | None:
         """Do the run on a half; see the base class."""
-        is_done = select_within(folder, plan.half(number))
-        return _selected_in(folder, plan.store.n_features) if is_done else None
+        return _selected_by(plan.half(number), folder)
 
 
 def select_by_halves(ledger: Run, plan: Plan) -> None:
@@ -162,9 +164,9 @@ def select_by_halves(ledger: Run, plan: Plan) -> None:
         for number in missing:
             here = named(f"half {number + 1} of {n_halves}", plan.watch)
             half = replace(plan.half(number), watch=here)
-            if not select_within(folder / str(number), half, ledger):
+            if (found := _selected_by(half, folder / str(number), ledger)) is None:
                 return
-            yield number, _selected_in(folder / str(number), plan.store.n_features)
+            yield number, found
 
     found = one_by_one()
     if cluster is not None and missing and fits_workers(cluster, plan, "halves"):

@@ -241,10 +241,7 @@ class Plan:
         exchanges = not spec.judging.admits  # rows, for tests; or they are dealt to folds
         with store.unchanged():
             task = Task.of(store, self.inputs.rows, spec.learner.class_weight, exchanges=exchanges)
-            positions = (
-                np.asarray(store.array("positions")) if spec.sampler.needs_positions else None
-            )
-        return replace(task.adjusted(self.inputs.null_model), positions=positions)
+        return task.adjusted(self.inputs.null_model)
 
     @property
     def scoring(self) -> Scoring | None:

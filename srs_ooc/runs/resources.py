@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +24,13 @@ from srs_ooc.runs.engine import (
     ColumnSource,
     Engine,
     Executor,
-    ThreadExecutor,
     executor_of,
     fit_iteration,
     pool_of,
     taken,
 )
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
@@ -84,10 +83,10 @@ class Resources:
         The workers.
     n_testers : int
         Threads that test single features.
-    ahead : ReadAhead
-        Told which columns will be needed soon.
     response : Response
         What the rows say.
+    categorical : bool (n_features,) or None
+        Which features are; None where none is.
     """
 
     executor: Executor
@@ -131,12 +130,12 @@ class Resources:
             budget.check()
             budget.spend(plan.spec, plan.shape, asked.threads, left, grows=grows)
             resources = cls(here, plan.task, budget, stack)
-            if resources.is_elsewhere:
-                resources.executor = resources.elsewhere(plan.spec.n_columns)
+            executor: AbstractContextManager[Executor]
+            if asked.cluster is not None:
+                executor = closing(resources.elsewhere(asked.cluster, plan.spec.n_columns))
             else:
-                fit = partial(fit_iteration, resources.source, resources.learner)
-                resources.executor = ThreadExecutor(fit, resources.blocks, resources.ahead)
-            stack.callback(resources.executor.close)
+                executor = executor_of(resources.source, resources.learner, resources.blocks)
+            resources.executor = stack.enter_context(executor)
             plan.store.check_unchanged()  # what is open by now stays what it is
             yield resources
 
@@ -147,32 +146,26 @@ class Resources:
         self.n_features, self.n_rows = store.n_features, task.n_rows
         self.candidates = plan.inputs.candidates(self.n_features)
         self.n_candidates, self.n_testers = shape.n_candidates, budget.n_testers
-        self.response = training_response(task)
-        kinds, made_of = categorical_features(store), (task, self.response, spec, stack)
+        self.response, self.categorical = training_response(task), categorical_features(store)
         self.learner: Learner = spec.learner.make(
-            *made_of, categorical=kinds, records=plan.saves, n_threads=budget.n_threads
+            *(task, self.response, spec, stack),
+            categorical=self.categorical,
+            records=plan.saves,
+            n_threads=budget.n_threads,
         )
-        n_rows, tiled = spec.learner.n_grown(shape.n_rows), self.learner.tiled
+        sizes = spec.n_columns, spec.learner.n_grown(shape.n_rows), shape.code_nbytes
         self.blocks = [
-            Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
-            for _ in range(budget.n_workers)
+            Block(*sizes, tiled=False, n_values=shape.n_values) for _ in range(budget.n_workers)
         ]
-        valued = shape.n_values > 0
-        opened = ColumnSource.of(store, task.rows, mapped=budget.mapped, valued=valued)
-        self.source = stack.enter_context(opened)
+        how = {"mapped": budget.mapped, "valued": shape.n_values > 0}
+        self.source = stack.enter_context(ColumnSource.of(store, task.rows, **how))
         self.source.columns.n_threads = budget.n_readers
-        self.ahead = stack.enter_context(ReadAhead(self.source.columns))
 
     @property
     def trees(self) -> TreeLearner:
         """What grows trees; of a run whose model is one."""
         assert isinstance(self.learner, TreeLearner)
         return self.learner
-
-    @property
-    def categorical(self) -> Bools | None:
-        """Which features are, (n_features,), None where none is: other models take none."""
-        return self.trees.categorical if isinstance(self.learner, TreeLearner) else None
 
     def tell(self, step: Step | None = None) -> None:
         """Tell where tests stand, by default as last told.
@@ -206,6 +199,9 @@ class Resources:
             observers[scores.name] = scores
         if spec.concludes:
             observers[RankingHistory.name] = RankingHistory(tally, tie)
+        positions = None
+        if spec.sampler.needs_positions:
+            positions = np.asarray(self.plan.store.array("positions"))
         context = SamplerContext(
             n_features=self.n_features,
             subspace_size=spec.subspace_size,
@@ -217,7 +213,7 @@ class Resources:
             weights=self.plan.inputs.weights,
             response=self.response,
             validation=self.plan.inputs.validation_places(),
-            positions=self.task.positions,
+            positions=positions,
         )
         sampler = spec.sampler.make(context)
         if missing := sorted(sampler.needs - self.learner.provides):
@@ -243,8 +239,8 @@ class Resources:
         It takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
         """
-        if self.is_elsewhere:
-            return closing(self.elsewhere(most, (min_samples_leaf, most)))
+        if (cluster := self.plan.request.cluster) is not None:
+            return closing(self.elsewhere(cluster, most, (min_samples_leaf, most)))
         return executor_of(self.source, self.closing_learner(min_samples_leaf, most), self.blocks)
 
     def closing_learner(self, min_samples_leaf: int, most: int) -> Learner:
@@ -254,16 +250,11 @@ class Resources:
         trees: Learner = self.trees.with_limits(limits, most)
         return trees if (scorer := scorer_of(self.spec.judging)) is None else scorer(trees)
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether trees are grown by workers elsewhere."""
-        return self.plan.request.cluster is not None
-
-    def elsewhere(self, n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
-        """Return an executor at the workers elsewhere; see :class:`GrowJob` for ``closing``."""
-        cluster, task = self.plan.request.cluster, self.task
-        assert cluster is not None
-        there = WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
+    def elsewhere(
+        self, cluster: Cluster, n_columns: int, closing: tuple[int, int] | None = None
+    ) -> BatchExecutor:
+        """Return an executor at workers elsewhere; see :class:`GrowJob` for ``closing``."""
+        task, there = self.task, WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
         told = task.rows, task.target, self.plan.saves and closing is None, closing, task.weights
         job = GrowJob(there, self.spec.to_json(), *told)
         round_size = self.spec.run.round_size if closing is None else TREES
@@ -293,7 +284,7 @@ class GrowJob(Job):
     rows : int32 (n_rows,) or None
         Rows of the store trained on; None for all.
     target : int32 or float64 (n_rows,)
-        Of these rows: a permutation run's is permuted.
+        Of these rows.
     records : bool
         Trees are returned.
     closing : pair of int or None
@@ -326,11 +317,12 @@ class GrowJob(Job):
             budget.spend(spec, plan.shape, n_threads)
             task = replace(plan.task, target=self.target, weights=self.weights)
             resources = Resources(plan, task, budget, stack)
+            ahead = stack.enter_context(ReadAhead(resources.source.columns))
         learner: Learner = resources.learner
         if self.closing is not None:
             learner = resources.closing_learner(*self.closing)
-            for block in resources.blocks:
-                block.tiled = True
+        for block in resources.blocks:
+            block.tiled = learner.tiled
         blocks = pool_of(resources.blocks)
         how = "mapped" if budget.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
@@ -352,7 +344,7 @@ class GrowJob(Job):
                     return pack(fit_iteration(resources.source, learner, block, iteration))
 
                 for iteration in batch.parts.values():
-                    resources.ahead.ask(iteration.features)
+                    ahead.ask(iteration.features)
                 reply = batch.done(one)
             store.check_unchanged()  # else nothing of the batch is returned
             return reply

@@ -154,7 +154,8 @@ class Run(Ledger):
         if isinstance(noted, Url):
             return self.seen(open_store(noted))
         places = [Path(absolute), Path(os.path.normpath(self.run.absolute() / relative))]
-        there = [place for place in places if _is_there(place)]
+        # False in a folder that may not be looked into, where pathlib raises
+        there = [place for place in places if os.path.exists(place)]  # noqa: PTH110
         for place in there:
             try:
                 return self.seen(open_store(place, fingerprint))
@@ -201,10 +202,3 @@ class Run(Ledger):
         per_subspace = spec.learner.trees_per_subspace
         count = None if found.count is None else found.count * per_subspace
         return Ensemble(found.first * per_subspace, count, found.votes, found.cutoff)
-
-
-def _is_there(place: Path) -> bool:
-    try:
-        return place.exists()
-    except OSError:  # in a folder that may not be looked into
-        return False

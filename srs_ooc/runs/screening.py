@@ -187,8 +187,7 @@ def _searched(ledger: Run, plan: Plan, until: int, settled: dict[str, Any]) -> E
 def keep(ledger: Run, settled: dict[str, Any]) -> None:
     """Keep what a request that was accepted gives, once."""
     ledger.accept()
-    while settled:
-        name, value = settled.popitem()
+    for name, value in settled.items():
         if not ledger.has_meta(name) or value != ledger.meta(name):
             ledger.set_meta(name, value)
 

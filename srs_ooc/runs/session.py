@@ -1,6 +1,7 @@
 """Runs: opening or creating one, and working on it and on halves of its rows."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,10 @@ def open_or_create(
         If the store or the run cannot be used as asked; nothing is created then.
     """
     if run.exists():
-        ledger = Run(run, writable=True)
-        try:
+        with ExitStack() as stack:
+            ledger = stack.enter_context(Run(run, writable=True))
             _check_same(ledger, ledger.seen(store), request)
-        except BaseException:
-            ledger.close()
-            raise
+            stack.pop_all()
         return ledger
     plan = Plan.of(store, request)
     planned = None if expected is None else expected(plan)
@@ -57,8 +56,7 @@ def open_or_create(
 
 def _check_same(ledger: Run, store: Store, request: Request) -> None:
     """Check that what is asked is what the run of a ledger is."""
-    memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
-    given = identified(store, *asked_of(store, replace(request, memory_mb=memory_mb)))
+    given = identified(store, *asked_of(store, request.of_run(ledger)))
     if request.rows_file is None:
         given.pop("rows", None)  # those of a target that only some rows have
     check_same(given, ledger.spec, str(ledger.run))

@@ -48,8 +48,6 @@ class Task:
         Weight of each row, where the store has them.
     strata, groups : int32 (n_rows,) or None
         Where the store has them and they were asked for.
-    positions : int (n_features,) or None
-        Where each stored feature lies in the table, where the method has to know.
     covariates : Covariates or None
         What features are adjusted for.
     is_scored : bool
@@ -74,7 +72,6 @@ class Task:
     weights: Floats | None = None
     strata: Ints32 | None = None
     groups: Ints32 | None = None
-    positions: Integers | None = None
     covariates: Covariates | None = None
     is_scored: bool = False
     row_columns: Mapping[str, Sequence[str]] = field(default_factory=dict)

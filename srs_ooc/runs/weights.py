@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Self
 
 import numpy as np
@@ -109,12 +110,10 @@ class Scoring:
 
     def scores(self, watch: Watch) -> Floats | None:
         """Score all columns; None if ``watch``, told how many blocks are done, said no."""
-        size, done = column_scores.block_columns(self.scan.n_rows), 0
+        size, done = column_scores.block_columns(self.scan.n_rows), count(1)
         n_steps = self.score.n_passes * ceil_div(self.n_features, size)
-
-        def going() -> bool:
-            nonlocal done
-            done += 1
-            return watch(Step(STAGE, done, n_steps, unit="blocks"))
-
-        return column_scores.score_columns(self.score, self.scan.blocks, going)
+        return column_scores.score_columns(
+            self.score,
+            self.scan.blocks,
+            lambda: watch(Step(STAGE, next(done), n_steps, unit="blocks")),
+        )
