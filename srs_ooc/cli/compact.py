@@ -62,6 +62,11 @@ def compact_command(
     kept of each cluster of features that can stand in for one another; sets of them, each inside
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
+
+    \b
+    Examples:
+      srs-ooc compact data.run
+      srs-ooc compact data.run --max-features 20 --csv
     """
     with Run(run, writable=True) as ledger:
         place = ledger.find_store(store)

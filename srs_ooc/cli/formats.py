@@ -38,6 +38,11 @@ def formats_command(**form: Any) -> None:
 
     A file is the first kind that fits. What is not read is refused with what converts it.
     Names are the usual endings: of a file with another's a remark is made.
+
+    \b
+    Examples:
+      srs-ooc formats
+      srs-ooc formats --csv > formats.csv
     """
     columns = {"format": 18, "known_by": 20, "is_read": 7, "module": 7, "names": 22, "convert": 0}
     output.write_records(FormatRecord, format_records(), columns, len(FORMATS) + 1, **form)

@@ -42,6 +42,11 @@ def plan_command(
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
 
     Writes nothing. With a store, the time of an iteration is measured by a few real ones.
+
+    \b
+    Examples:
+      srs-ooc plan data.zarr --memory-mb 512
+      srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512
     """
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None

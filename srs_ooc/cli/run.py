@@ -76,6 +76,13 @@ def run_command(
 
     Of a store at a URL a copy is kept in the folder $SRS_OOC_CACHE_DIR (srs-ooc in the user's
     caches), of at most $SRS_OOC_CACHE_MB MB (2048).
+
+    \b
+    Examples:
+      srs-ooc run data.zarr --memory-mb 512
+      srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1
+      srs-ooc run data.zarr --save-trees --iterations 10000
+      srs-ooc run data.zarr --target bmi,smoker
     """
     process_nbytes()  # of the program alone, before there is work
     opened = open_store(run_options.only_store() if store is None else store)
@@ -130,8 +137,13 @@ def _planned(plan: Plan) -> dict[str, Any]:
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(run: Path, shows: bool | None, accept_loss: bool, **given: Any) -> None:
-    """Go on with RUN where it was interrupted, or to a larger total of iterations."""
-    process_nbytes()
+    """Go on with RUN where it was interrupted, or to a larger total of iterations.
+
+    \b
+    Examples:
+      srs-ooc resume data.run
+      srs-ooc resume data.run --iterations 50000
+    """
     ledger = Run(run, writable=True, accept_loss=accept_loss)
     _work(ledger, ledger.find_store(), run_options.request_of(given), shows)
 
