@@ -141,8 +141,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "srs-ooc"
         first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
-        if isinstance(error, click.NoSuchOption) and (new := _instead(error)):
-            _fail(f"{error.option_name}: expected {new}, found what that was called before.", 2)
+        if isinstance(error, click.NoSuchOption) and error.ctx:
+            old, key = error.option_name, error.option_name.lstrip("-").removeprefix("no-")
+            new = f"--with {key.replace('-', '_')}"
+            is_key = any(new in one.opts for one in error.ctx.command.params)
+            if instead := f"{new}=VALUE" if is_key else MOVED.get(old):
+                _fail(f"{old}: expected {instead}, found what that was called before.", 2)
         # Of an option the help is meant that lists them all.
         is_of_all = first and not isinstance(error, click.MissingParameter)
         which = "--help-all" if is_of_all else "--help"
@@ -164,13 +168,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _let_go()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 2)
-
-
-def _instead(error: click.NoSuchOption) -> str | None:
-    """Return how an option is spelled that had a flag before the first release."""
-    key = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
-    keys = [flag for one in error.ctx.command.params for flag in one.opts] if error.ctx else []
-    return f"--with {key}=VALUE" if f"--with {key}" in keys else MOVED.get(error.option_name)
 
 
 def _fail(message: str, status: int) -> NoReturn:

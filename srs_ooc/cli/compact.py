@@ -9,7 +9,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE
-from srs_ooc.cli.run_options import with_cluster
+from srs_ooc.cli.run_options import CLUSTER_OPTIONS
 from srs_ooc.ensemble import compaction
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.jobs import Cluster
@@ -39,8 +39,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               "largest numbers in a covariate, such as a date.")  # fmt: skip
 @output.memory_option("the run's")
 @output.THREADS_OPTION
-@with_cluster
-@output.with_options(output.PROGRESS_OPTIONS)
+@output.with_options(CLUSTER_OPTIONS + output.PROGRESS_OPTIONS)
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(

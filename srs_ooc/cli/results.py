@@ -148,13 +148,13 @@ def features_command(
         return
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _shown(_columns_of(reading), ledger)
-    write_records(reading.record_type, records, columns, top, _heading(reading), **form)
+    n_there = len(reading.positions) if among is None else len(among)
+    write_records(reading.record_type, records, columns, top, _heading(reading), n_there, **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
             for title, text in ranking.grave_cautions(reading, ledger, found):
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
-    _say_more(len(reading.positions) if among is None else len(among), top, **form)
 
 
 def _write_joined(
@@ -180,13 +180,6 @@ def _write_joined(
         write_records(
             joined, records(), columns | _VERDICT_COLUMNS, top and top * len(runs), **form
         )
-
-
-def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:
-    """Say below a table how many lines it does not have."""
-    if not (as_json or as_csv) and (top or TABLE_ROWS) < n_there:
-        more = "more with --top N; all, and every column, with --csv"
-        say(f"(the best {top or TABLE_ROWS} of {n_there}; {more})")
 
 
 def _heading(reading: Ranking) -> str:
@@ -261,8 +254,7 @@ def pairs_command(
         columns = dict(_PAIR_COLUMNS)
         if not any(record.within for record in shown):
             del columns["within"]
-        write_records(PairRecord, shown, columns, top, **form)
-        _say_more(len(shown), top, **form)
+        write_records(PairRecord, shown, columns, top, n_there=len(shown), **form)
         if not shown:
             why = "There is no verdict by tests (yet)"
             if report.reading.verdict is not None:
@@ -314,8 +306,8 @@ def assess_command(
             report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
             found = assessment.assess(report, there := open_store(other))
             scores = assessment.panel_scores(report, there, memory_mb)
-    write_records(assessment.AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
-    _say_more(len(found), top, **form)
+    columns = _ASSESSED_COLUMNS
+    write_records(assessment.AssessedRecord, found, columns, top, n_there=len(found), **form)
     for line in assessment.summary(found, scores, "named" if is_named else "selected"):
         say(line, err=form["as_csv"] or form["as_json"])
 
