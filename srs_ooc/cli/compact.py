@@ -114,13 +114,9 @@ def _show(small: compaction.SmallSet, what: str, n_held_out: int) -> None:
         click.echo("0 features: covariates alone; others add to what these predict.")
     chosen = counted(len(small.members), "feature")
     click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
-    shown = [
-        replace(record, stand_ins=_first(member.stand_ins))
-        for record, member in zip(small.records, small.members, strict=True)
-    ]
+    shown = []
+    for record, member in zip(small.records, small.members, strict=True):
+        more = max(0, len(member.stand_ins) - SHOWN)
+        names = " ".join(member.stand_ins[:SHOWN]) + f" and {more} more" * bool(more)
+        shown.append(replace(record, stand_ins=names))
     output.stream_table(_SET_COLUMNS, shown)
-
-
-def _first(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return " ".join(names[:SHOWN]) + more
