@@ -441,14 +441,7 @@ def flag_given(value: Any, name: str) -> bool:
     return bool(given_as(Flag(), value, name))
 
 
-_Check = Callable[[Any, str], Any]
-
-
-def _unless_none(check: _Check) -> _Check:
-    return lambda value, name: None if value is None else check(value, name)
-
-
-_OF_ARGUMENTS: dict[str, _Check] = {
+_OF_ARGUMENTS: dict[str, Callable[[Any, str], Any]] = {
     "run": path_given,
     "store": place_given,
     "path": place_given,
@@ -456,8 +449,9 @@ _OF_ARGUMENTS: dict[str, _Check] = {
     "iterations": partial(whole_given, low=0),
     "halves": partial(whole_given, low=0),
     "folds": partial(whole_given, low=2),
-    "save_trees": _unless_none(flag_given),
-    **dict.fromkeys(("out", "held_out_rows"), _unless_none(path_given)),
+    "save_trees": lambda value, name: value if value is None else flag_given(value, name),
+    "out": lambda value, name: value if value is None else path_given(value, name),
+    "held_out_rows": lambda value, name: value if value is None else path_given(value, name),
     **dict.fromkeys(("fresh", "accept_loss", "exclude_missing"), flag_given),
     **dict.fromkeys(("n_rows", "n_features", "n_classes", "max_features"), whole_given),
     **dict.fromkeys(("top", "repeats", "memory_mb", "threads"), whole_given),

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
+from inspect import cleandoc
 from typing import NoReturn
 
 import click
@@ -14,73 +15,6 @@ from srs_ooc import __version__
 from srs_ooc.base.errors import SrsOocError
 from srs_ooc.base.text import visible
 
-# Examples that `--help` of each command ends with.
-
-EXAMPLES = {
-    "ingest": [
-        "srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512",
-        "srs-ooc ingest betas.tsv.gz data.zarr --orient features \\\n"
-        "      --samples pheno.csv --id ID --target Group",
-    ],
-    "formats": ["srs-ooc formats", "srs-ooc formats --csv > formats.csv"],
-    "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
-    "targets": [
-        "srs-ooc targets data.zarr pheno.csv --id ID --target bmi,smoker --covariates age,sex",
-        "srs-ooc targets data.zarr",
-    ],
-    "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
-    "scores": ["srs-ooc scores data.zarr --csv"],
-    "components": ["srs-ooc components data.zarr -k 10 --out pcs.csv"],
-    "plan": [
-        "srs-ooc plan data.zarr --memory-mb 512",
-        "srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512",
-    ],
-    "run": [
-        "srs-ooc run data.zarr --memory-mb 512",
-        "srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1",
-        "srs-ooc run data.zarr --save-trees --iterations 10000",
-        "srs-ooc run data.zarr --target bmi,smoker",
-    ],
-    "resume": ["srs-ooc resume data.run", "srs-ooc resume data.run --iterations 50000"],
-    "status": ["srs-ooc status data.run", "srs-ooc status data.run --json"],
-    "features": [
-        "srs-ooc features data.run --top 20",
-        "srs-ooc features data.run --why f123",
-        "srs-ooc features data.run --csv > features.csv",
-        "srs-ooc features data-bmi.run data-smoker.run --csv > both.csv",
-    ],
-    "pairs": ["srs-ooc pairs data.run", "srs-ooc pairs data.run --csv > pairs.csv"],
-    "assess": ["srs-ooc assess data.run cohort2.zarr --csv > again.csv"],
-    "compare": ["srs-ooc compare data.run other.run", "srs-ooc compare a.run b.run --json"],
-    "report": [
-        "srs-ooc report data.run",
-        "srs-ooc report data.run --format md -o -",
-        "srs-ooc report data.run --figure volcano -o v.svg",
-    ],
-    "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
-    "export": [
-        "srs-ooc export data.run selected.csv",
-        "srs-ooc export data.run best.parquet --top 100",
-        "srs-ooc export data.run small.zarr --top 1000",
-    ],
-    "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
-    "sensitivity": [
-        "srs-ooc run data.zarr --save-trees --bootstrap",
-        "srs-ooc sensitivity data.run",
-        "srs-ooc sensitivity data.run --rows unseen.txt --flip permute --csv",
-    ],
-    "runs": ["srs-ooc runs", "srs-ooc runs results --json"],
-    "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
-    "network": [
-        "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
-        "srs-ooc network genes.zarr --with ensemble=extra-trees --out edges.csv",
-        "srs-ooc network genes.zarr --method srs --out edges.csv --top 1000",
-        "srs-ooc network genes.zarr --method prs --with joint=0.001 --out edges.csv",
-    ],
-    "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
-    "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
-}
-"""Command lines by command."""
 FIRST_SESSION = """\
 srs-ooc finds the columns of a wide table that tell something about a target.
 A first session, where the last column of data.csv is the target:
@@ -132,6 +66,8 @@ GROUPS = {
     "Other": "network synth theory",
 }
 """Commands as the help lists them."""
+EXAMPLES = "\b\nExamples:\n"
+"""What the last part of the help of a command begins with, in its docstring."""
 MOVED = {
     "--dask-scheduler-file": "--dask FILE",
     "--cache-mb": "SRS_OOC_CACHE_MB in the environment",
@@ -157,8 +93,9 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, f"{cmd_name}_command")
-        examples = (f"  {line}" for line in EXAMPLES[cmd_name])
-        command.epilog = "\n".join(["\b", "Examples:", *examples])  # as they are, line by line
+        text, mark, examples = cleandoc(command.help or "").partition(EXAMPLES)
+        if examples:  # they come last, after the options
+            command.help, command.epilog = text.rstrip(), mark + examples
         return command
 
     def resolve_command(
@@ -204,8 +141,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "srs-ooc"
         first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
-        if isinstance(error, click.NoSuchOption) and (new := _instead(error)):
-            _fail(f"{error.option_name}: expected {new}, found what that was called before.", 2)
+        if isinstance(error, click.NoSuchOption) and error.ctx:
+            old, key = error.option_name, error.option_name.lstrip("-").removeprefix("no-")
+            new = f"--with {key.replace('-', '_')}"
+            is_key = any(new in one.opts for one in error.ctx.command.params)
+            if instead := f"{new}=VALUE" if is_key else MOVED.get(old):
+                _fail(f"{old}: expected {instead}, found what that was called before.", 2)
         # Of an option the help is meant that lists them all.
         is_of_all = first and not isinstance(error, click.MissingParameter)
         which = "--help-all" if is_of_all else "--help"
@@ -227,13 +168,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _let_go()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 2)
-
-
-def _instead(error: click.NoSuchOption) -> str | None:
-    """Return how an option is spelled that had a flag before the first release."""
-    key = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
-    keys = [flag for one in error.ctx.command.params for flag in one.opts] if error.ctx else []
-    return f"--with {key}=VALUE" if f"--with {key}" in keys else MOVED.get(error.option_name)
 
 
 def _fail(message: str, status: int) -> NoReturn:

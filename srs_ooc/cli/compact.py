@@ -9,7 +9,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE
-from srs_ooc.cli.run_options import with_cluster
+from srs_ooc.cli.run_options import CLUSTER_OPTIONS
 from srs_ooc.ensemble import compaction
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.jobs import Cluster
@@ -39,8 +39,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               "largest numbers in a covariate, such as a date.")  # fmt: skip
 @output.memory_option("the run's")
 @output.THREADS_OPTION
-@with_cluster
-@output.with_options(output.PROGRESS_OPTIONS)
+@output.with_options(CLUSTER_OPTIONS + output.PROGRESS_OPTIONS)
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
@@ -62,6 +61,11 @@ def compact_command(
     kept of each cluster of features that can stand in for one another; sets of them, each inside
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
+
+    \b
+    Examples:
+      srs-ooc compact data.run
+      srs-ooc compact data.run --max-features 20 --csv
     """
     with Run(run, writable=True) as ledger:
         place = ledger.find_store(store)
@@ -110,13 +114,9 @@ def _show(small: compaction.SmallSet, what: str, n_held_out: int) -> None:
         click.echo("0 features: covariates alone; others add to what these predict.")
     chosen = counted(len(small.members), "feature")
     click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
-    shown = [
-        replace(record, stand_ins=_first(member.stand_ins))
-        for record, member in zip(small.records, small.members, strict=True)
-    ]
+    shown = []
+    for record, member in zip(small.records, small.members, strict=True):
+        more = max(0, len(member.stand_ins) - SHOWN)
+        names = " ".join(member.stand_ins[:SHOWN]) + f" and {more} more" * bool(more)
+        shown.append(replace(record, stand_ins=names))
     output.stream_table(_SET_COLUMNS, shown)
-
-
-def _first(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return " ".join(names[:SHOWN]) + more

@@ -1,6 +1,5 @@
 """``srs-ooc formats``: the kinds of files that are known, and what becomes of each."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +21,6 @@ class FormatRecord:
     convert: str | None
 
 
-def format_records() -> Iterator[FormatRecord]:
-    """Yield all kinds in the order in which they are looked for."""
-    for one in (*FORMATS, TEXT):
-        facts = one.named or None, bool(one.reader), one.needs or None, one.remedy or None
-        yield FormatRecord(one.name, one.known_by, *facts)
-
-
 @click.command("formats")
 @output.CSV_OPTION
 @click.option("--json", "as_json", is_flag=True, help="A JSON list, every key.")
@@ -38,6 +30,22 @@ def formats_command(**form: Any) -> None:
 
     A file is the first kind that fits. What is not read is refused with what converts it.
     Names are the usual endings: of a file with another's a remark is made.
+
+    \b
+    Examples:
+      srs-ooc formats
+      srs-ooc formats --csv > formats.csv
     """
+    records = (
+        FormatRecord(
+            one.name,
+            one.known_by,
+            one.named or None,
+            bool(one.reader),
+            one.needs or None,
+            one.remedy or None,
+        )
+        for one in (*FORMATS, TEXT)
+    )
     columns = {"format": 18, "known_by": 20, "is_read": 7, "module": 7, "names": 22, "convert": 0}
-    output.write_records(FormatRecord, format_records(), columns, len(FORMATS) + 1, **form)
+    output.write_records(FormatRecord, records, columns, len(FORMATS) + 1, **form)

@@ -218,6 +218,12 @@ def ingest_command(
     Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
     They are coded one by one, or by the workers of --dask, and put together; the same command again
     does those that are missing.
+
+    \b
+    Examples:
+      srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512
+      srs-ooc ingest betas.tsv.gz data.zarr --orient features \\
+            --samples pheno.csv --id ID --target Group
     """
     if not tables:
         is_store = Path(str(store)).suffix == ".zarr"
@@ -275,6 +281,11 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
 
     A column that was added before is replaced: its runs are refused from then on, all others go on.
     `srs-ooc run STORE --target NAME` searches for a target, `run --adjust` takes covariates.
+
+    \b
+    Examples:
+      srs-ooc targets data.zarr pheno.csv --id ID --target bmi,smoker --covariates age,sex
+      srs-ooc targets data.zarr
     """
     opened = open_store(store)
     if table is not None:

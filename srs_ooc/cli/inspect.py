@@ -52,6 +52,11 @@ def inspect_command(store: Place, as_json: bool, listed: str | None, memory_mb: 
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
+
+    \b
+    Examples:
+      srs-ooc inspect data.zarr
+      srs-ooc inspect data.zarr --json
     """
     leases = [Lease("reading a store in pieces", READING_NBYTES)]
     Budget(memory_mb * MB, leases).check()
@@ -161,6 +166,11 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
     Keys of --json:
       files                     what was read, by what it is, and how many
       nbytes                    bytes read
+
+    \b
+    Examples:
+      srs-ooc verify data.zarr
+      srs-ooc verify data.run
     """
     from srs_ooc.runs.verification import verify
 

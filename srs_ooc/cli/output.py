@@ -239,12 +239,16 @@ def write_records(
     columns: dict[str, int],
     top: int | None,
     heading: str | None = None,
+    n_there: int = 0,
     *,
     as_json: bool,
     as_csv: bool,
     safe_csv: bool,
 ) -> None:
-    """Write the first records as was asked; as a table, below a heading, no more than fit."""
+    """Write the first records as was asked; as a table, below a heading, no more than fit.
+
+    Below the table stands how many there are, of ``n_there``, if it does not have them all.
+    """
     if as_json:
         stream_json(islice(records, top))
     elif as_csv:
@@ -252,7 +256,11 @@ def write_records(
     else:
         if heading is not None:
             say(heading)
-        stream_table(columns, islice(records, top or TABLE_ROWS))
+        shown = top or TABLE_ROWS
+        stream_table(columns, islice(records, shown))
+        if shown < n_there:
+            more = "more with --top N; all, and every column, with --csv"
+            say(f"(the best {shown} of {n_there}; {more})")
 
 
 def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:

@@ -42,6 +42,11 @@ def plan_command(
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
 
     Writes nothing. With a store, the time of an iteration is measured by a few real ones.
+
+    \b
+    Examples:
+      srs-ooc plan data.zarr --memory-mb 512
+      srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512
     """
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
@@ -69,7 +74,12 @@ def plan_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
         *_time_lines(plan, values),
         *_find_lines(plan, values),
         "advice",
-        *map(_advice, values["advice"]),
+        *(
+            f"  {said['name'].replace('_', ' ')} {said['value']}"
+            + f" (this plan is for {said['planned']})" * (said["planned"] != said["value"])
+            + f": {said['reason']}"
+            for said in values["advice"]
+        ),
         *_alternative_lines(values),
     ]
 
@@ -163,12 +173,6 @@ def _find_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
     if plan.shape.has_groups:
         lines.append("  of rows as if independent; they come in groups, which takes larger shifts")
     return [*lines, "  (found: by a test of it alone at the level over the number of features)"]
-
-
-def _advice(said: dict[str, Any]) -> str:
-    name, value, planned = said["name"].replace("_", " "), said["value"], said["planned"]
-    other = "" if planned == value else f" (this plan is for {planned})"
-    return f"  {name} {value}{other}: {said['reason']}"
 
 
 def _alternative_lines(values: dict[str, Any]) -> list[str]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
@@ -44,8 +43,13 @@ def report_command(
     `pip install 'srs-ooc[report]'`; Markdown and JSON need no library.
 
     The page is described in docs/report.md.
+
+    \b
+    Examples:
+      srs-ooc report data.run
+      srs-ooc report data.run --format md -o -
+      srs-ooc report data.run --figure volcano -o v.svg
     """
-    process_nbytes()  # of the program alone, before there is work
     kind, target = _asked(run, out, kind, figure)
     ledger = Run(run, writable=False)
     made_on = ledger.find_store(store)

@@ -115,8 +115,14 @@ def features_command(
     Last come columns of the file, which it has for its features: id, position, taxonomy.
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.
+
+    \b
+    Examples:
+      srs-ooc features data.run --top 20
+      srs-ooc features data.run --why f123
+      srs-ooc features data.run --csv > features.csv
+      srs-ooc features data-bmi.run data-smoker.run --csv > both.csv
     """
-    process_nbytes()  # of the program alone, before there is work
     if len(runs) > 1:
         if why is not None:
             raise UsageError(f"--why: expected one run, found {len(runs)}. Name one.")
@@ -142,13 +148,13 @@ def features_command(
         return
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _shown(_columns_of(reading), ledger)
-    write_records(reading.record_type, records, columns, top, _heading(reading), **form)
+    n_there = len(reading.positions) if among is None else len(among)
+    write_records(reading.record_type, records, columns, top, _heading(reading), n_there, **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
             for title, text in ranking.grave_cautions(reading, ledger, found):
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
-    _say_more(len(reading.positions) if among is None else len(among), top, **form)
 
 
 def _write_joined(
@@ -174,13 +180,6 @@ def _write_joined(
         write_records(
             joined, records(), columns | _VERDICT_COLUMNS, top and top * len(runs), **form
         )
-
-
-def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:
-    """Say below a table how many lines it does not have."""
-    if not (as_json or as_csv) and (top or TABLE_ROWS) < n_there:
-        more = "more with --top N; all, and every column, with --csv"
-        say(f"(the best {top or TABLE_ROWS} of {n_there}; {more})")
 
 
 def _heading(reading: Ranking) -> str:
@@ -239,11 +238,15 @@ def pairs_command(
     low_low, low_high,        the measure where the feature, and the other, are in
     high_low, high_high       the lower or the upper half
     n_low_low ...             rows there
+
+    \b
+    Examples:
+      srs-ooc pairs data.run
+      srs-ooc pairs data.run --csv > pairs.csv
     """
     from srs_ooc.results.pair_record import PairRecord, pairs_of
     from srs_ooc.results.report import Report
 
-    process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
         given = report.reading, report.task, report.store
@@ -251,8 +254,7 @@ def pairs_command(
         columns = dict(_PAIR_COLUMNS)
         if not any(record.within for record in shown):
             del columns["within"]
-        write_records(PairRecord, shown, columns, top, **form)
-        _say_more(len(shown), top, **form)
+        write_records(PairRecord, shown, columns, top, n_there=len(shown), **form)
         if not shown:
             why = "There is no verdict by tests (yet)"
             if report.reading.verdict is not None:
@@ -287,6 +289,10 @@ def assess_command(
     same_way                  whether both go the same way
     p_value                   in OTHER, by the same test
     shows_again               p at most 0.05 over the features there are, no other way
+
+    \b
+    Examples:
+      srs-ooc assess data.run cohort2.zarr --csv > again.csv
     """
     from srs_ooc.results import assessment
     from srs_ooc.results.report import Report
@@ -300,8 +306,8 @@ def assess_command(
             report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
             found = assessment.assess(report, there := open_store(other))
             scores = assessment.panel_scores(report, there, memory_mb)
-    write_records(assessment.AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
-    _say_more(len(found), top, **form)
+    columns = _ASSESSED_COLUMNS
+    write_records(assessment.AssessedRecord, found, columns, top, n_there=len(found), **form)
     for line in assessment.summary(found, scores, "named" if is_named else "selected"):
         say(line, err=form["as_csv"] or form["as_json"])
 
@@ -325,8 +331,12 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
       n_ranked, rank_correlation  features among the first 1,000 of both; Spearman's
       only_first, only_second   the ten best that only one of them selects
       is_provisional            whether a verdict is still to come
+
+    \b
+    Examples:
+      srs-ooc compare data.run other.run
+      srs-ooc compare a.run b.run --json
     """
-    process_nbytes()  # of the program alone, before there is work
     with Run(first, writable=False) as one, Run(second, writable=False) as two:
         found = ranking.compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
@@ -385,6 +395,12 @@ def export_command(
                               their file, of all rows
     .txt                      the names alone, one a line, as --exclude reads them
     .zarr                     a smaller store, with weights, strata and groups
+
+    \b
+    Examples:
+      srs-ooc export data.run selected.csv
+      srs-ooc export data.run best.parquet --top 100
+      srs-ooc export data.run small.zarr --top 1000
     """
     from srs_ooc.results import exporting
 
@@ -395,7 +411,6 @@ def export_command(
         )
     store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else store), paths[-2:]
     exporting.check_asked(top, names_file, out)  # before anything is read
-    process_nbytes()  # of the program alone, before there is work
     cap_nbytes = memory_mb * MB
     with Run(run, writable=False) as ledger:
         opened = ledger.find_store(store)

@@ -14,6 +14,7 @@ from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli import output, run_options
 from srs_ooc.cli.output import FILE, say, with_options
+from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.feature_record import held_text, lambda_text, why_none
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
@@ -53,7 +54,7 @@ WORK_OPTIONS = [
 ))  # fmt: skip
 @click.argument("store", required=False, type=output.STORE)
 @with_options(WORK_OPTIONS + run_options.settled_options())
-@run_options.with_cluster
+@with_options(run_options.CLUSTER_OPTIONS)
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree (of prs and rase the models of the end) in the run's folder, "
               "for `srs-ooc predict`; settled when the run is created.  [default: no]")  # fmt: skip
@@ -76,6 +77,13 @@ def run_command(
 
     Of a store at a URL a copy is kept in the folder $SRS_OOC_CACHE_DIR (srs-ooc in the user's
     caches), of at most $SRS_OOC_CACHE_MB MB (2048).
+
+    \b
+    Examples:
+      srs-ooc run data.zarr --memory-mb 512
+      srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1
+      srs-ooc run data.zarr --save-trees --iterations 10000
+      srs-ooc run data.zarr --target bmi,smoker
     """
     process_nbytes()  # of the program alone, before there is work
     opened = open_store(run_options.only_store() if store is None else store)
@@ -87,7 +95,7 @@ def run_command(
         added = None if name == opened.own_target else name
         runs.append(run := asked_run_path(place, out, fresh=fresh, target=added))
         request, is_new = replace(asked, target=name), not run.exists()
-        ledger = open_or_create(opened, run, request, _planned)
+        ledger = open_or_create(opened, run, request, planned_run)
         level = ledger.spec.fdr if ledger.spec.concludes else None
         seen = ledger.seen(opened)
         if is_new:
@@ -117,21 +125,20 @@ def _targets_in(store: Store, text: str | None) -> list[str | None]:
     return list(dict.fromkeys(names))
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
-    from srs_ooc.planning.speed import planned_run  # of a new run only
-
-    return planned_run(plan)
-
-
 @click.command("resume")
 @click.argument("run", type=FILE)
 @with_options(WORK_OPTIONS)
-@run_options.with_cluster
+@with_options(run_options.CLUSTER_OPTIONS)
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(run: Path, shows: bool | None, accept_loss: bool, **given: Any) -> None:
-    """Go on with RUN where it was interrupted, or to a larger total of iterations."""
-    process_nbytes()
+    """Go on with RUN where it was interrupted, or to a larger total of iterations.
+
+    \b
+    Examples:
+      srs-ooc resume data.run
+      srs-ooc resume data.run --iterations 50000
+    """
     ledger = Run(run, writable=True, accept_loss=accept_loss)
     _work(ledger, ledger.find_store(), run_options.request_of(given), shows)
 

@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import fields
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli import output
 from srs_ooc.cli.output import FILE, WITH, Brief, Typed, record_of, with_options
 from srs_ooc.learners.tree_learner import learners
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import declared, owner_of
@@ -92,7 +92,7 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Data and size": (),
     "Evidence": ("judge",),
     **dict.fromkeys(("Trees", "Models other than trees"), ()),
-    "Cluster": ("dask", "worker_memory_mb"),
+    "Cluster": ("cluster", "worker_memory_mb"),
     "Output": (
         *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
         *("as_json", "safe_csv", "help", "help_all"),
@@ -151,6 +151,7 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
         for parameter in context.command.params
         if isinstance(parameter, click.Option)
         for flag in parameter.opts
+        if flag.startswith("--") and flag != WITH.strip()
     }
     unknown = sorted(set(values) - set(by_name))
     if unknown:
@@ -178,38 +179,29 @@ CONFIG_OPTION = click.option(
 
 # Options of commands whose work may be done on a Dask cluster.
 
-_OPTIONS = [
-    click.option("--dask", metavar="ADDRESS",
+
+def _cluster(context: click.Context, _: click.Parameter, address: str | None) -> Cluster | None:
+    """Return the workers at an address until the command ends, or None."""
+    megabytes = context.params.pop("worker_memory_mb")
+    if address is None or context.resilient_parsing:
+        if megabytes is not None:
+            raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
+        return None
+    from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
+
+    return context.with_resource(dask_cluster(address, megabytes or DEFAULT_WORKER_MEMORY_MB))
+
+
+CLUSTER_OPTIONS: list[Decorator] = [
+    click.option("--dask", "cluster", metavar="ADDRESS", callback=_cluster,
                  help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT "
                  "or the file that it wrote, or local:N for N processes of this machine; results "
                  "do not depend on it."),
-    click.option("--worker-memory-mb", type=output.COUNT, metavar="MB",
+    click.option("--worker-memory-mb", type=output.COUNT, metavar="MB", is_eager=True,
                  help="With --dask: what each worker process may grow by, in MB of 10^6 bytes.  "
                  f"[default: {DEFAULT_WORKER_MEMORY_MB}]"),
 ]  # fmt: skip
-
-
-def with_cluster(command: Any) -> Any:
-    """Add the options to a command, which gets ``cluster``: workers, or None."""
-
-    @wraps(command)
-    def wrapped(
-        *arguments: Any,
-        dask: str | None,
-        worker_memory_mb: int | None,
-        **others: Any,
-    ) -> Any:
-        if dask is None:
-            if worker_memory_mb is not None:
-                raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
-            return command(*arguments, cluster=None, **others)
-        from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
-
-        memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
-        with dask_cluster(dask, memory_mb) as cluster:
-            return command(*arguments, cluster=cluster, **others)
-
-    return with_options(_OPTIONS)(wrapped)
+"""Of commands that get ``cluster``: workers, or None."""
 
 
 def store_command(name: str, first: Collection[str], options: list[Decorator]) -> Decorator:
@@ -220,16 +212,10 @@ def store_command(name: str, first: Collection[str], options: list[Decorator]) -
     (of :class:`srs_ooc.results.live.RunProgress`). ``first`` are the flags of the short help.
     """
     json = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
-    usual = [output.THREADS_OPTION, json, CONFIG_OPTION, output.SAFE_OPTION, output.MEMORY_OPTION]
-    every = [
-        click.argument("store", type=output.STORE),
-        *options,
-        WITH_OPTION,
-        *usual,
-        with_cluster,
-    ]
-    as_command = click.command(name, cls=ByPart, first=first)
-    return lambda function: as_command(with_options(every + output.PROGRESS_OPTIONS)(function))
+    usual = [WITH_OPTION, output.THREADS_OPTION, json, CONFIG_OPTION, output.SAFE_OPTION]
+    every = [*options, *usual, output.MEMORY_OPTION, *CLUSTER_OPTIONS, *output.PROGRESS_OPTIONS]
+    of_store = with_options([click.argument("store", type=output.STORE), *every])
+    return lambda function: click.command(name, cls=ByPart, first=first)(of_store(function))
 
 
 # The store that is meant where none is named.

@@ -58,6 +58,10 @@ def predict_command(
       is_risk                   whether a risk is predicted, of a time to an event
       n_unlabelled              rows whose label is missing: predicted, left out
                                 of the scores; null where DATA has no target
+
+    \b
+    Examples:
+      srs-ooc predict data.run new.csv predictions.csv
     """
     report = predict(run, data, out, memory_nbytes=memory_mb * MB, **how)
     if as_json:
@@ -146,6 +150,12 @@ def sensitivity_command(
       flip, repeats   as given; repeats is 1 where nothing is permuted
       accuracy, r2    of the trees on these rows, nothing altered
       theorem         what Theorem I.1 of the supplement of RFEST is about
+
+    \b
+    Examples:
+      srs-ooc run data.zarr --save-trees --bootstrap
+      srs-ooc sensitivity data.run
+      srs-ooc sensitivity data.run --rows unseen.txt --flip permute --csv
     """
     with RunProgress(memory_mb, shows) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)

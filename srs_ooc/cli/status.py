@@ -55,6 +55,11 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       target                    only of a run on an added target: its name and digest
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds.
+
+    \b
+    Examples:
+      srs-ooc status data.run
+      srs-ooc status data.run --json
     """
     Budget(memory_mb * MB, [Lease("the run's record and verdict", READING_NBYTES)]).check()
     with Run(run, writable=False) as ledger:
@@ -143,6 +148,11 @@ def remove_command(run: Path, yes: bool) -> None:
     """Remove RUN with all it has learnt; its store stays.
 
     Asks first where there is a terminal, and wants --yes where there is none.
+
+    \b
+    Examples:
+      srs-ooc remove data.run
+      srs-ooc remove data.run --yes
     """
     if not yes and (run / LEDGER_FILE).is_file():
         if not sys.stdin.isatty():
@@ -174,6 +184,11 @@ def runs_command(folder: Path, as_json: bool) -> None:
                               n_targets
     n_selected                of a run
     n_rows, n_features        of a store
+
+    \b
+    Examples:
+      srs-ooc runs
+      srs-ooc runs results --json
     """
     found = standing.list_runs(folder)
     if as_json:

@@ -44,6 +44,10 @@ def synth_command(problem: str, out: Path, **given: Any) -> None:
     With --exact every cell of the joint distribution of a chain comes N / cells times (cells: R
     2^R; once, without --rows), so that trees see infinite samples; irrelevant features then depend
     on the repetition alone and decrease no impurity anywhere (constant where there is one).
+
+    \b
+    Examples:
+      srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20
     """
     from srs_ooc.synthetic import problem_of
     from srs_ooc.synthetic.table_files import truth_path, write_table

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32
-from srs_ooc.base.budget import Budget, Lease, n_cores, process_nbytes, total_nbytes
+from srs_ooc.base.budget import Budget, Lease, n_cores, total_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Step
@@ -346,7 +346,6 @@ def sensitivity(
         raise UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {repeats}.")
     if flip not in FLIPS:
         raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
-    process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
         if PREDICTIONS in spec.method.needs:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.arrays import Floats, Indices, Ints
-from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.files import check_free, explained, published_file
 from srs_ooc.base.text import MB
@@ -313,7 +313,6 @@ def predict(
         If run or table cannot be used, the cap is too small, or ``out`` is in the way.
     """
     check_free(out)
-    process_nbytes()  # of the program alone, before there is work
     with Run(run, writable=False) as ledger:
         trees = ledger.trees()
         with as_predicted(data, memory_nbytes, row_ids) as table:

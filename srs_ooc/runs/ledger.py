@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
+from srs_ooc.base.budget import peak_resident_nbytes, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import Closing, published_folder, release_lock, sync_path, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
@@ -475,6 +475,7 @@ class Ledger(Closing):
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
         self.check: Callable[[], object] = lambda: None
+        process_nbytes()  # of the program alone, before there is work
         _require(run)
         self._held, self._process = ExitStack(), os.getpid() if writable else None
         self._noted_anew = accept_loss

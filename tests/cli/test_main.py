@@ -497,15 +497,13 @@ def test_help_lists_every_command_in_a_group():
 
 
 def test_every_command_has_examples_that_its_options_allow():
-    assert list(EXAMPLES) == list(COMMANDS)
-    for lines in EXAMPLES.values():
-        for line in lines:
-            words = shlex.split(line.partition(" > ")[0].replace("\\\n", ""))
+    for name in COMMANDS:
+        shown = cli.get_command(None, name).epilog.removeprefix(EXAMPLES).replace("\\\n", "")
+        for line in shown.strip().splitlines():
+            words = shlex.split(line.partition(" > ")[0])
             assert words.pop(0) == "srs-ooc"
             context = click.Context(cli, **cli.context_settings)  # help is made once in a process
-            name, command, rest = cli.resolve_command(context, words)
-            while isinstance(command, click.Group):
-                name, command, rest = command.resolve_command(context, rest)
+            _, command, rest = cli.resolve_command(context, words)
             command.make_context(name, rest, context).close()
 
 

@@ -108,6 +108,10 @@ def scores_command(
     rank, name                highest score first; ties as in the source
     score                     leverage (sums to 1 over all features) or squared norm
     share                     what it is of the sum of all
+
+    \b
+    Examples:
+      srs-ooc scores data.zarr --csv
     """
     core.process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
@@ -159,6 +163,10 @@ def components_command(
       n_rows, n_features        rows; features that the components are over
       is_exact                  false of a random sketch
       shares                    of the variance of all of them, by component
+
+    \b
+    Examples:
+      srs-ooc components data.zarr -k 10 --out pcs.csv
     """
     core.process_nbytes()  # of the program alone, before there is work
     core.check_free(out)

@@ -47,6 +47,13 @@ def network_command(
     regulator, target         names of features
     weight                    genie3, srs: share of the target's variance; prs: probability that a
                               model is given the regulator; edges of weight 0 are left out
+
+    \b
+    Examples:
+      srs-ooc network genes.zarr --regulators factors.txt --out edges.csv
+      srs-ooc network genes.zarr --with ensemble=extra-trees --out edges.csv
+      srs-ooc network genes.zarr --method srs --out edges.csv --top 1000
+      srs-ooc network genes.zarr --method prs --with joint=0.001 --out edges.csv
     """
     core.process_nbytes()  # of the program alone, before there is work
     how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}

@@ -28,6 +28,10 @@ def theory_command(scenario: str, alpha: str, as_json: bool, **sizes: int) -> No
     SCENARIO: chain (each feature is seen only beside all the ones before it), clique (each only
     beside all the others) or marginal (each by itself). Infinite samples, K = q, the paper's
     simplified trees; see docs/research/theory.md.
+
+    \b
+    Examples:
+      srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5
     """
     summary = compare(scenario, alpha, **sizes)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
