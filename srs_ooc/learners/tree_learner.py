@@ -5,8 +5,7 @@ A learner grows models on the columns of a subspace.
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from math import ceil, isqrt
 from typing import Any, ClassVar, Protocol, Self
@@ -96,6 +95,7 @@ PROBE_FEATURE = 0xFFFFFFFF
 """The number that names an added column's random draws; no feature has it."""
 
 
+@dataclass(eq=False)
 class TreeLearner:
     """Grows randomized trees on each subspace and sums what they teach.
 
@@ -128,54 +128,36 @@ class TreeLearner:
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, LOSS, PREDICTIONS})
+    rows: TrainingRows
+    limits: TreeLimits
+    subspace_size: int
+    n_trees: int = 1
+    _: KW_ONLY
+    records: bool = False
+    bootstrap: bool = False
+    row_sample: int | None = None
+    n_threads: int = 1
+    categorical: Bools | None = None
+    candidates: bool = False
 
-    def __init__(
-        self,
-        rows: TrainingRows,
-        limits: TreeLimits,
-        subspace_size: int,
-        n_trees: int = 1,
-        *,
-        records: bool = False,
-        bootstrap: bool = False,
-        row_sample: int | None = None,
-        n_threads: int = 1,
-        categorical: Bools | None = None,
-        candidates: bool = False,
-    ) -> None:
-        self.rows, self.limits, self.records = rows, limits, records
-        self.bootstrap, self.categorical, self.row_sample = bootstrap, categorical, row_sample
-        self.n_threads, self.n_trees = n_threads, n_trees
+    def __post_init__(self) -> None:
         self._strata: Ints | None = None
-        if row_sample is not None and row_sample < len(rows.order):
-            self._drawn_from = rows.by_target()
-            self._strata = self._drawn_from.strata(row_sample)
+        if self.row_sample is not None and self.row_sample < len(self.rows.order):
+            self._drawn_from = self.rows.by_target()
+            self._strata = self._drawn_from.strata(self.row_sample)
         # A sampler has few splits at a time.
         self._rows_of = lru_cache(MOST_SPLITS)(lambda split: self.rows.only(split.fitted))
-        self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
-        if limits.max_features == subspace_size:
-            self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
-
-    def with_limits(self, limits: TreeLimits, subspace_size: int) -> "TreeLearner":
-        """Return the same learner for one tree of other limits on other subspaces, not recorded."""
-        return TreeLearner(
-            self.rows,
-            limits,
-            subspace_size,
-            bootstrap=self.bootstrap,
-            row_sample=self.row_sample,
-            n_threads=self.n_threads,
-            categorical=self.categorical,
-        )
+        size = self.subspace_size
+        self.tiled = not self.candidates and wants_tiles(self.limits.max_features, size)
+        if self.limits.max_features == size:
+            self.limits = replace(self.limits, max_features=int(np.iinfo(np.int64).max))
 
     def drawn(self, key: int) -> tuple["TreeLearner", Ints32 | None]:
         """Return the same learner for the rows drawn by a key, and these."""
         if self._strata is None:
             return self, None
         rows = self._drawn_from.drawn(self._strata, key)
-        learner = copy(self)
-        learner.rows, learner._strata = self.rows.block_of(rows), None
-        return learner, rows
+        return replace(self, rows=self.rows.block_of(rows), row_sample=None), rows
 
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Grow the trees of an iteration on ``columns`` of ``block``; sum their importances.

@@ -246,8 +246,10 @@ class Resources:
     def closing_learner(self, min_samples_leaf: int, most: int) -> Learner:
         """Return what grows trees of a closing stage."""
         leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
-        limits = replace(self.spec.learner.limits, max_features=most, min_samples_leaf=leaf)
-        trees: Learner = self.trees.with_limits(limits, most)
+        how = replace(self.spec.learner.limits, max_features=most, min_samples_leaf=leaf)
+        trees: Learner = replace(
+            self.trees, limits=how, subspace_size=most, n_trees=1, records=False, candidates=False
+        )
         return trees if (scorer := scorer_of(self.spec.judging)) is None else scorer(trees)
 
     def elsewhere(

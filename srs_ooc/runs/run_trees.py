@@ -90,23 +90,6 @@ def damaged(path: Path, number: int) -> RunError:
     return damaged_run(path, f"the record of tree {number + 1} is damaged")
 
 
-def whole_records(data: bytes) -> tuple[list[tuple[int, int]], int, int]:
-    """Return where the trees of whole records lie in ``data``, and where the last one ends.
-
-    Also how many bytes the record that begins there is short of.
-    """
-    spans: list[tuple[int, int]] = []
-    place = 0
-    while True:
-        start = stop = place + HEAD.size
-        if start <= len(data):
-            stop += HEAD.unpack_from(data, place)[0]
-        if stop > len(data):
-            return spans, place, stop - len(data)
-        spans.append((start, stop))
-        place = stop
-
-
 def check_length(path: Path, valid: int) -> None:
     """Check that a file is one of trees and has its ``valid`` bytes; RunError if not."""
     try:
@@ -246,25 +229,23 @@ class TreeReader:
         RunError
             At a record that is damaged.
         """
-        number, place, short, data = 0, len(TREES_MAGIC), 0, b""
+        trees: list[bytes] = []
+        first = n_bytes = 0
         with _reading(self.path), self._opened() as file:
-            file.seek(place)
-            while place + len(data) < self.nbytes:
-                left = self.nbytes - place - len(data)
-                data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
-                spans, used, short = whole_records(data)
-                if not spans:
-                    if short > self.nbytes - place - len(data):
-                        raise damaged(self.path, number)
+            for number, (length, expected, end) in enumerate(heads(file, self.nbytes)):
+                if not length or end > self.nbytes:
+                    raise damaged(self.path, number)
+                if not self.ensemble.holds(number):
                     continue
-                places = self.ensemble.places(number, len(spans))
-                if spans[places]:
-                    yield self._decode(data, spans[places], number + places.start)
-                number += len(spans)
-                place += used
-                data = data[used:]
-            if data:
-                raise damaged(self.path, number)
+                trees.append(file.read(length))
+                if zlib.crc32(trees[-1], number & 0xFFFFFFFF) != expected:
+                    raise damaged(self.path, number)
+                first, n_bytes = number + 1 - len(trees), n_bytes + length
+                if n_bytes >= SAVED_PIECE_NBYTES:
+                    yield self._decoded(trees, first)
+                    trees, n_bytes = [], 0
+        if trees:
+            yield self._decoded(trees, first)
 
     def held(self) -> "TreeReader":
         """Return the same trees in memory, where they stay when the run's folder is gone.
@@ -283,16 +264,9 @@ class TreeReader:
     def _opened(self) -> BinaryIO:
         return self.path.open("rb") if self._data is None else BytesIO(self._data)
 
-    def _decode(self, data: bytes, spans: list[tuple[int, int]], number: int) -> Trees:
-        view = memoryview(data)
-        for i, (start, stop) in enumerate(spans):
-            (crc,) = struct.unpack_from("<I", data, start - 4)
-            if zlib.crc32(view[start:stop], (number + i) & 0xFFFFFFFF) != crc:
-                raise damaged(self.path, number + i)
-        places = np.array(spans, np.int64)
+    def _decoded(self, trees: list[bytes], first: int) -> Trees:
+        ends = np.cumsum([0, *map(len, trees)])
         try:
-            return decode_trees(
-                data, places[:, 0].copy(), places[:, 1].copy(), regression=self._regression
-            )
+            return decode_trees(b"".join(trees), ends[:-1], ends[1:], regression=self._regression)
         except ValueError as error:
-            raise damaged(self.path, number) from error
+            raise damaged(self.path, first) from error

@@ -236,9 +236,7 @@ def probabilities(
     n_trees = 0
     for batch in trees.batches():
         n_trees += len(batch.root)
-        slot = batch.feature.copy()
-        at_split = np.flatnonzero(slot >= 0)
-        slot[at_split] = np.searchsorted(splits.features, slot[at_split])
+        slot = batch.slots(splits.features)
         given = slot, _thresholds(batch, slot, splits, as_codes=as_codes), values
         if not (trees.ensemble.votes and facts["classes"]):
             add_shares(batch, *given, shares, facts["code_nbytes"])

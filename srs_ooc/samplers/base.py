@@ -111,10 +111,9 @@ class Ensemble:
     votes: bool = False
     cutoff: float | None = None
 
-    def places(self, first: int, n_trees: int) -> slice:
-        """Return which of ``n_trees`` trees, of which one is at ``first``, are of the ensemble."""
-        stop = n_trees if self.count is None else self.first + self.count - first
-        return slice(max(0, self.first - first), max(0, min(n_trees, stop)))
+    def holds(self, number: int) -> bool:
+        """Return whether a tree, by its place among those kept, is of the ensemble."""
+        return self.first <= number and (self.count is None or number < self.first + self.count)
 
     def chosen(self, shares: Floats) -> Indices:
         """Return the class of each row, from its mean shares or votes (n_rows, n_classes)."""

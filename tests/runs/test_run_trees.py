@@ -254,7 +254,7 @@ def heard(monkeypatch):
     absorb, loss = ParametricRandomSubspace.absorb, Votes.loss
 
     def absorbing(self, iteration, outcome):
-        if self.phase == FINAL:
+        if self.at.phase == FINAL:
             said["votes"].append(outcome.predictions[0])
             said["rows"] = self._folds.validation
         absorb(self, iteration, outcome)

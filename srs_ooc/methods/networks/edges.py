@@ -58,15 +58,12 @@ class EdgeStore:
         if n_here := self.n_done % self._shard_targets:
             self._shard[:n_here] = self._read(self.n_done // self._shard_targets, n_here)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether what was added since the last shard must be committed before more is."""
-        return self.n_done % self._shard_targets == 0 and self.n_done > self.committed.iteration
-
     def add(self, weights: core.Floats) -> None:
-        """Take the weights of the next target, float64 (n_regulators,)."""
+        """Take the weights of the next target, float64 (n_regulators,); commit where it is due."""
         self._shard[self.n_done % self._shard_targets] = weights
         self.n_done += 1
+        if self.n_done % self._shard_targets == 0 or self.is_due:
+            self.commit()
 
     @property
     def n_epochs(self) -> int:
@@ -83,7 +80,7 @@ class EdgeStore:
     @property
     def is_due(self) -> bool:
         """Whether it is time to commit: every second or so, more seldom where that takes long."""
-        return self.is_full or time.monotonic() >= self._next_commit
+        return time.monotonic() >= self._next_commit
 
     def commit(self) -> None:
         """Write what was added, and the states of the parts beside it, in one transaction."""

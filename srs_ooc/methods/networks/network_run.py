@@ -563,7 +563,7 @@ def _work(
             )
             is_long = seconds >= core.LONG_SECONDS
             note(f"{text}. Shorter: {params.shorter}." if is_long else f"{text}.")
-        if params.is_joint:
+        if isinstance(params, ProbabilityParams) and params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:
             one_by_one(task, scorer, edges, watch)
@@ -597,10 +597,7 @@ def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: c
             early[number] = weights
             while edges.n_done in early:  # they are kept in their order
                 edges.add(early.pop(edges.n_done))
-                if edges.is_due:
-                    edges.commit()
-    if edges.n_done > edges.committed.iteration:
-        edges.commit()
+    edges.commit()
     goes_on()
 
 

@@ -35,9 +35,38 @@ LOOK_SECONDS = 0.2
 """Time between two questions whether joint work is to go on, while models are grown."""
 
 
-Fit = Callable[[core.Block, int, core.Subspace], core.Outcome]
-"""Grows a model by its number on the columns of a subspace."""
-Learning = TypeVar("Learning", bound=prs.ParametricRandomSubspace)
+class EdgeTarget(prs.ParametricRandomSubspace):
+    """What learns of one target, with what grows its models.
+
+    Attributes
+    ----------
+    places : int32 (p,)
+        Where its regulators are in the block.
+    regulators : uint32 (p,)
+        Their stored positions.
+    learner : TreeLearner
+        Grows its trees.
+    tree_key : int
+        64-bit key of these.
+    """
+
+    places: core.Ints32
+    regulators: core.Uints32
+    learner: core.TreeLearner
+    tree_key: int
+
+    def grow(self, block: core.Block) -> None:
+        """Grow the next model, on a copy of its columns; the block may be read by others."""
+        number = self.at.begun + self.at.grown
+        subspace = self.propose(number, 0)
+        names = self.regulators[subspace.features]
+        named = core.Subspace(names, split=subspace.split)
+        iteration = core.Iteration(number, named, core.derive(self.tree_key, number))
+        own = block.only(self.places[subspace.features])
+        self.absorb(number, self.learner.fit(own, core.Columns(names, names), iteration))
+
+
+Learning = TypeVar("Learning", bound=EdgeTarget)
 
 
 class ProbabilityParams(prs.DescentParams, EdgeParams):
@@ -177,35 +206,33 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
         n_models, growing, n_steps, stepping, n_epochs, n_renewed : int or float
             Models, their seconds, steps, theirs, epochs, and how often models were grown again.
         """
-        sampler, fit = self._begun(context)
+        target = self._begun(context)
         started, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
-        while sampler.phase != prs.FINAL and n_models != most_models:
+        while target.at.phase != prs.FINAL and n_models != most_models:
             before = perf_counter()
-            if sampler.step():
+            if target.step():
                 stepping += perf_counter() - before
                 n_steps += 1
-                if sampler.epoch > 0 and before - started >= seconds:
+                if target.at.epoch > 0 and before - started >= seconds:
                     break
                 continue
-            sampler.absorb(n_models, fit(context.block, n_models, sampler.propose(n_models, 0)))
+            target.grow(context.block)
             growing += perf_counter() - before
             n_models += 1
-        n_renewed = sampler.n_drawn - (sampler.phase == prs.FINAL)
-        return n_models, growing, n_steps, stepping, sampler.epoch, n_renewed
+        n_renewed = target.at.drawn - (target.at.phase == prs.FINAL)
+        return n_models, growing, n_steps, stepping, target.at.epoch, n_renewed
 
     def weights(self, context: EdgeContext) -> core.Floats:
         """Return the probability with which models had best be given each regulator.
 
         That of the epoch with the lowest loss on the validation rows.
         """
-        sampler, fit = self._begun(context)
-        number = 0
-        while sampler.phase != prs.FINAL:
+        target = self._begun(context)
+        while target.at.phase != prs.FINAL:
             context.check_going()
-            if not sampler.step():
-                sampler.absorb(number, fit(context.block, number, sampler.propose(number, 0)))
-                number += 1
-        return sampler.best
+            if not target.step():
+                target.grow(context.block)
+        return target.best
 
     def work_together(
         self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: core.Watch
@@ -217,24 +244,22 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
             scorer.source.gather(scorer.regulators, block)
             for number, (target, values) in enumerate(targets):
                 if (context := scorer.context(block, target, values)) is not None:
-                    learning[number], fit = self.learning(JointTarget, context, context.places)
-                    learning[number].places, learning[number].fit = context.places, fit
+                    learning[number] = self.learning(JointTarget, context, context.places)
             descent = JointDescent(self, learning, edges.n_regulators)
             descent.run(block, scorer.n_workers, edges, watch)
 
-    def _begun(self, context: EdgeContext) -> tuple[prs.ParametricRandomSubspace, Fit]:
+    def _begun(self, context: EdgeContext) -> EdgeTarget:
         """Return what :meth:`learning` does; the block is filled."""
         context.fill()
-        columns = np.arange(len(context.regulators), dtype=np.int32)
-        return self.learning(prs.ParametricRandomSubspace, context, columns)
+        return self.learning(
+            EdgeTarget, context, np.arange(len(context.regulators), dtype=np.int32)
+        )
 
-    def learning(
-        self, kind: type[Learning], context: EdgeContext, columns: core.Ints32
-    ) -> tuple[Learning, Fit]:
-        """Return what learns of a target, a sampler of a ``kind``, and what grows its models.
+    def learning(self, kind: type[Learning], context: EdgeContext, places: core.Ints32) -> Learning:
+        """Return what learns of a target, of a ``kind``.
 
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
-        ``columns`` are where each regulator of the context is in the block, int32 (n_regulators,).
+        ``places`` are where each regulator of the context is in the block, int32 (n_regulators,).
         """
         # The target in units of its standard deviation: the loss is a share of its variance, and
         # one penalty suits all targets.
@@ -252,63 +277,39 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
         )
         truth = Truth.of(rows.response, folds.training)
         limits = core.TreeLimits(n, impurity="variance", splitter="best")
-        learner = core.TreeLearner(rows, limits, n, categorical=context.categorical)
-        tree_key = core.derive(key, core.Purpose.TREE)
-
-        def fit(block: core.Block, number: int, subspace: core.Subspace) -> core.Outcome:
-            """Grow a model on a copy of its columns; the block may be read by others."""
-            own = block.only(columns[subspace.features])
-            names = context.regulators[subspace.features]
-            named = core.Subspace(names, split=subspace.split)
-            iteration = core.Iteration(number, named, core.derive(tree_key, number))
-            return learner.fit(own, core.Columns(names, names), iteration)
-
-        return kind(self, folds, truth, n, self.n_copied(n), key), fit
+        target = kind(self, folds, truth, n, self.n_copied(n), key)
+        target.learner = core.TreeLearner(rows, limits, n, categorical=context.categorical)
+        target.places, target.regulators = places, context.regulators
+        target.tree_key = core.derive(key, core.Purpose.TREE)
+        return target
 
 
 # All targets of a network under one penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
 
-class JointTarget(prs.ParametricRandomSubspace):
+class JointTarget(EdgeTarget):
     """One target: it learns as by itself, but the epochs are counted and judged for all.
 
     Attributes
     ----------
     worth, loss : float
         After an epoch: models that the weights are worth, and the loss on the validation rows.
-    places : int32 (p,)
-        Where its regulators are among all.
-    fit : callable
-        Grows its models.
     """
 
     worth = loss = 0.0
-    places: core.Ints32
-    fit: Fit
 
-    @property
-    def begins_epoch(self) -> bool:
-        """Whether the next step is an epoch's first."""
-        return self._fold == 0
-
-    def grow(self, block: core.Block, stopping: Event) -> None:
+    def grow_all(self, block: core.Block, stopping: Event) -> None:
         """Grow the models that are wanted, unless told to stop."""
-        while self.phase == prs.GROWING and not stopping.is_set():
-            number = self._first + self._n_grown
-            self.absorb(number, self.fit(block, number, self.propose(number, 0)))
-
-    def penalise(self, slopes: core.Floats) -> None:
-        """Take the derivative of the joint penalty for the next step, float64 (p,)."""
-        self._penalty = slopes + self._sparsity
-
-    def renew(self) -> None:
-        """Have models grown again if the weights are worth too few."""
-        if self.worth < self._wanted_worth:
-            self._draw_anew(prs.GROWING, self.beta)
+        while self.at.phase == prs.GROWING and not stopping.is_set():
+            self.grow(block)
 
     def _end_epoch(self) -> None:
         self.worth, self.loss = self._looked()
-        self.epoch += 1
+        self.at.epoch += 1
+
+
+_FACTS = ("epoch", "best_epoch", "best_objective", "done")
+"""Where the work on all targets stands."""
 
 
 class JointDescent:
@@ -336,8 +337,8 @@ class JointDescent:
         self._by_number, self.targets = targets, list(targets.values())
         self._n_regulators, self._stopping = n_regulators, Event()
         self.epoch = self.best_epoch = 0
-        self.best_objective = np.inf
-        self.is_done = not targets
+        self.best_objective: float | None = None
+        self.done = not targets
 
     def step(self) -> None:
         """Take one step by one fold's rows in all targets, none of which is being grown."""
@@ -346,9 +347,9 @@ class JointDescent:
         for target in self.targets:
             own = norms[target.places]
             slopes = np.divide(target.beta, own, out=np.zeros(len(own)), where=own > 0)
-            target.penalise(factor * slopes)
+            target.penalty = factor * slopes + target.sparsity
             target.step()
-        if self.targets[0].begins_epoch:
+        if self.targets[0].at.fold == 0:
             self._end_epoch()
 
     def _norms(self) -> core.Floats:
@@ -361,33 +362,22 @@ class JointDescent:
         self.epoch += 1
         loss = sum(target.loss for target in self.targets) / len(self.targets)
         objective = loss + self._strength * float(self._norms().sum())
-        if objective < self.best_objective:
+        if self.best_objective is None or objective < self.best_objective:
             self.best_objective, self.best_epoch = objective, self.epoch
             for target in self.targets:
                 target.keep_best()
-        self.is_done = self._params.ends(self.epoch, self.best_epoch)
+        self.done = self._params.ends(self.epoch, self.best_epoch)
         for target in self.targets:
-            target.renew()
+            if target.worth < target.wanted_worth:
+                target.draw_anew(prs.GROWING, target.beta)
 
     def state(self) -> core.State:
         """Return where the work stands; the targets have states of their own."""
-        return core.State(
-            facts={
-                "epoch": self.epoch,
-                "best_epoch": self.best_epoch,
-                "best_objective": self.best_objective if self.best_epoch else None,
-                "done": self.is_done,
-            }
-        )
+        return core.State(facts={name: getattr(self, name) for name in _FACTS})
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
-        if saved.facts is None:
-            return
-        self.epoch, self.best_epoch = int(saved.facts["epoch"]), int(saved.facts["best_epoch"])
-        if self.best_epoch:
-            self.best_objective = float(saved.facts["best_objective"])
-        self.is_done = bool(saved.facts["done"])
+        vars(self).update(saved.facts or {})
 
     def run(self, block: core.Block, n_workers: int, edges: EdgeStore, watch: core.Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
@@ -403,7 +393,7 @@ class JointDescent:
 
         going = goes_on()
         with ThreadPoolExecutor(n_workers, "grow") as pool:
-            while going and not self.is_done:
+            while going and not self.done:
                 going = self._grow(pool, block, goes_on)
                 if going:
                     self.step()
@@ -411,24 +401,21 @@ class JointDescent:
                 if going and edges.is_due:
                     edges.commit()
         edges.commit()
-        if self.is_done:
+        if self.done:
             for number in range(edges.n_done, edges.n_targets):
                 weights, target = np.zeros(self._n_regulators), self._by_number.get(number)
                 if target is not None:
                     weights[target.places] = target.best
                 edges.add(weights)
-                if edges.is_full:
-                    edges.commit()
-            if edges.n_done > edges.committed.iteration:
-                edges.commit()
+            edges.commit()
             goes_on()
 
     def _grow(
         self, pool: ThreadPoolExecutor, block: core.Block, goes_on: Callable[[], bool]
     ) -> bool:
         """Grow the models that targets want; return False if it was stopped on the way."""
-        wanting = [target for target in self.targets if target.phase == prs.GROWING]
-        for future in [pool.submit(one.grow, block, self._stopping) for one in wanting]:
+        wanting = [target for target in self.targets if target.at.phase == prs.GROWING]
+        for future in [pool.submit(one.grow_all, block, self._stopping) for one in wanting]:
             while wait([future], LOOK_SECONDS).not_done:
                 if not goes_on():
                     self._stopping.set()

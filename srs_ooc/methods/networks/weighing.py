@@ -6,7 +6,7 @@ that takes, and measure what it will last.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from time import perf_counter
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 import srs_ooc.extend as core
-from srs_ooc.methods.networks.edges import EdgeStore
 
 T = TypeVar("T")
 Targets = Iterator[tuple[int, core.Floats]]
@@ -51,6 +50,7 @@ TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
 
 
+@dataclass(frozen=True)
 class EdgeContext:
     """What a target is worked on with.
 
@@ -68,30 +68,29 @@ class EdgeContext:
         Their stored positions, ascending.
     categorical : bool (n_features,) or None
         Features of the store that are categories.
+    source : ColumnSource
+        Where their columns come from.
+    is_wanted : callable
+        Says whether to go on.
     """
 
-    def __init__(
-        self,
-        scorer: "EdgeScorer",
-        block: core.Block,
-        target: int,
-        rows: core.TrainingRows,
-        is_wanted: Callable[[], bool],
-    ) -> None:
-        self._source, self._is_wanted = scorer.source, is_wanted
-        self.block, self.target, self.rows = block, target, rows
-        self.places = np.flatnonzero(scorer.regulators != target).astype(np.int32)
-        self.regulators = scorer.regulators[self.places]
-        self.categorical = scorer.categorical
+    block: core.Block
+    target: int
+    rows: core.TrainingRows
+    places: core.Ints32
+    regulators: core.Uints32
+    categorical: core.Bools | None
+    source: core.ColumnSource
+    is_wanted: Callable[[], bool]
 
     def fill(self, *, tiled: bool = False) -> None:
         """Page the regulators into the block."""
         self.block.tiled = tiled
-        self._source.gather(self.regulators, self.block)
+        self.source.gather(self.regulators, self.block)
 
     def check_going(self) -> None:
         """Raise :class:`StoppedError` if the work was asked to stop."""
-        if not self._is_wanted():
+        if not self.is_wanted():
             raise core.StoppedError
 
 
@@ -172,12 +171,6 @@ class EdgeParams(core.Params):
             f"measured: up to {n_trees:,} {own.grown} for each of {targets_text(n_tried)}",
             f"extrapolated to {most:,} for each of {n_left:,}",
         )
-
-    def work_together(
-        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: core.Watch
-    ) -> None:
-        """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
-        raise NotImplementedError
 
     @property
     def splits_best(self) -> bool:
@@ -308,9 +301,11 @@ class EdgeScorer:
     ) -> EdgeContext | None:
         """Return what a target is worked on with; None if its values, or it alone, say nothing."""
         rows = training_rows(values, self._weights)
-        if rows is None or not (self.regulators != target).any():
+        places = np.flatnonzero(self.regulators != target).astype(np.int32)
+        if rows is None or not len(places):
             return None
-        return EdgeContext(self, block, target, rows, is_wanted)
+        known = places, self.regulators[places], self.categorical
+        return EdgeContext(block, target, rows, *known, self.source, is_wanted)
 
     def work(self, batch: core.Batch, tell: core.PartWatch) -> core.Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""

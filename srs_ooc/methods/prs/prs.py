@@ -6,6 +6,7 @@ worth too few of them. ``docs/methods/prs.md`` has the equations and what differ
 """
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass
 from math import ceil, sqrt
 from typing import Any, Self
 
@@ -21,6 +22,42 @@ MOST_RATIOS = 1 << 16
 """Features up to which what was computed for beta is kept for the next fold."""
 
 
+@dataclass
+class Standing:
+    """Where the work stands, as the ledger keeps it.
+
+    Attributes
+    ----------
+    phase : {'growing', 'learning', 'final'}
+        What is done.
+    drawn : int
+        How often subsets were drawn anew.
+    deal : int
+        The deal of the rows into folds.
+    begun, grown : int
+        Models of all sets before, and of the one that is being grown, or was grown last.
+    epoch, fold : int
+        Epochs that are over; steps of the one under way.
+    best_epoch, best_objective : int, float or None
+        The best one, from 1, and its objective; 0 and None before there is one.
+    first_power, second_power : float
+        Adam's decay rates to the power of the steps taken.
+    """
+
+    phase: str = GROWING
+    drawn: int = 0
+    deal: int = 0
+    begun: int = 0
+    grown: int = 0
+    epoch: int = 0
+    fold: int = 0
+    best_epoch: int = 0
+    best_objective: float | None = None
+    first_power: float = 1.0
+    second_power: float = 1.0
+
+
+@dataclass(eq=False)
 class ParametricRandomSubspace(core.Sampler):
     """Learns with which probability each feature is to be in a subset.
 
@@ -63,98 +100,93 @@ class ParametricRandomSubspace(core.Sampler):
     name = "prs"
     needs = frozenset({core.PREDICTIONS})
 
-    def __init__(
-        self,
-        params: "DescentParams",
-        folds: Folds,
-        truth: Truth,
-        n_features: int,
-        capacity: int,
-        key: int,
-        candidates: core.Uints32 | None = None,
-        *,
-        grid: core.Ints | None = None,
-        smoothness: float = 0.0,
-        score: str = "score",
-    ) -> None:
-        self._params, self._folds, self._truth = params, folds, truth
-        self._n_models, self._sparsity = params.models, float(params.sparsity)
-        self._wanted_worth = float(params.effective_share) * params.models
-        self.capacity, self._key = capacity, core.derive(key, core.Purpose.SUBSETS)
+    params: "DescentParams"
+    folds: Folds
+    truth: Truth
+    n_features: int
+    capacity: int
+    key: int
+    candidates: core.Uints32 | None = None
+    _: KW_ONLY
+    grid: core.Ints | None = None
+    smoothness: float = 0.0
+    score: str = "score"
+
+    def __post_init__(self) -> None:
+        params, n_features = self.params, self.n_features
+        self._n_models, self.sparsity = params.models, float(params.sparsity)
+        self.wanted_worth = float(params.effective_share) * params.models
         self._may, n_candidates = None, n_features
-        if candidates is not None:
-            self._may, n_candidates = np.zeros(n_features, np.bool_), len(candidates)
-            self._may[candidates] = True
-        self._largest_mean = largest_mean(capacity, n_candidates)
+        if self.candidates is not None:
+            self._may, n_candidates = np.zeros(n_features, np.bool_), len(self.candidates)
+            self._may[self.candidates] = True
+        self._largest_mean = largest_mean(self.capacity, n_candidates)
         inclusion = float(params.inclusion)
         first = np.full(n_features, inclusion)
         self.beta = prs_math.feasible(first, self._may, self._largest_mean, inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
         self._ratios: tuple[core.Floats, tuple[float, core.Floats]] | None = None
-        self._moments, self._powers = np.zeros((2, n_features)), (1.0, 1.0)
-        n_votes = self.n_folds * params.models * folds.most_predicted
+        self._moments = np.zeros((2, n_features))
+        n_votes = self.n_folds * params.models * self.folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
         self._voted = np.ones(core.n_pages(n_votes), np.bool_)
         self._stepped, self._drawn, self._bettered = (
             np.ones(core.n_pages(n_features), np.bool_) for _ in range(3)
         )
-        self._penalty: float | core.Floats = self._sparsity
-        self._first_deal, self._grid, self._smoothness = folds, grid, smoothness
-        self._score = score
-        self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
-        self._first = self._n_grown = self.n_drawn = self.epoch = self._fold = 0
-        self._begin_drawing(0)
+        self.penalty: float | core.Floats = self.sparsity
+        self.at = Standing()
+        self._begin_drawing()
 
-    def _begin_drawing(self, deal: int) -> None:
+    def _begin_drawing(self) -> None:
         """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
-        self._deal = deal
+        key = core.derive(core.derive(self.key, core.Purpose.SUBSETS), self.at.drawn)
         shape = self._n_models, self.capacity, self.n_folds
-        self._subsets = BernoulliSubsets(self.alpha, core.derive(self._key, self.n_drawn), *shape)
-        self._folds = self._first_deal.dealt(deal) if deal else self._first_deal
+        self._subsets = BernoulliSubsets(self.alpha, key, *shape)
+        self._folds = self.folds.dealt(self.at.deal) if self.at.deal else self.folds
 
     @property
     def n_folds(self) -> int:
         """Folds, each with T models."""
-        return len(self._folds.splits)
+        return len(self.folds.splits)
 
     @property
     def n_wanted(self) -> int:
         """Models of the set that is being grown, or was grown last."""
-        return self._n_models * (1 if self.phase == FINAL else self.n_folds)
+        return self._n_models * (1 if self.at.phase == FINAL else self.n_folds)
 
     def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return the subset of a model: T of the first fold come first, then T of the next."""
-        fold, t = divmod((iteration - self._first) % self.n_wanted, self._n_models)
-        is_final = self.phase == FINAL
+        fold, t = divmod((iteration - self.at.begun) % self.n_wanted, self._n_models)
+        is_final = self.at.phase == FINAL
         split = self._folds.whole if is_final else self._folds.splits[fold]
         return core.Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
 
     def version(self, iteration: int) -> int:
         """Return how often subsets were drawn anew."""
-        return self.n_drawn
+        return self.at.drawn
 
     def done(self, iteration: int) -> bool:
         """Return whether the models on all training rows are there."""
-        return self.phase == FINAL and self._n_grown == self.n_wanted
+        return self.at.phase == FINAL and self.at.grown == self.n_wanted
 
     def progress(self) -> core.Step:
         """Return the epochs, of which the models at the end count as the last."""
-        models = f"{self._first + self._n_grown:,} models"
-        return core.Step(models, self.epoch, self._params.epochs + 1, unit="epochs")
+        models = f"{self.at.begun + self.at.grown:,} models"
+        return core.Step(models, self.at.epoch, self.params.epochs + 1, unit="epochs")
 
     def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Take the votes of a model; the last one of the set begins the learning."""
-        if self.phase == GROWING:
+        if self.at.phase == GROWING:
             assert outcome.predictions is not None
-            fold, t = divmod(self._n_grown, self._n_models)
+            fold, t = divmod(self.at.grown, self._n_models)
             rows = self._folds.splits[fold].predicted
-            self._votes_of(fold)[t] = self._truth.votes(outcome.predictions[0], rows)
-            start = self._n_grown * self._folds.most_predicted
+            self._votes_of(fold)[t] = self.truth.votes(outcome.predictions[0], rows)
+            start = self.at.grown * self._folds.most_predicted
             last = start + len(rows) - 1
             self._voted[start // core.PAGE_ITEMS : last // core.PAGE_ITEMS + 1] = True
-        self._n_grown += 1
-        if self.phase == GROWING and self._n_grown == self.n_wanted:
-            self.phase = LEARNING
+        self.at.grown += 1
+        if self.at.phase == GROWING and self.at.grown == self.n_wanted:
+            self.at.phase = LEARNING
 
     def _votes_of(self, fold: int) -> core.Floats32:
         """Return the votes of a fold's models, (T, n_predicted); a view."""
@@ -164,12 +196,12 @@ class ParametricRandomSubspace(core.Sampler):
 
     def step(self) -> bool:
         """Take one step by one fold's rows; after the last fold look at what it came to."""
-        if self.phase != LEARNING:
+        if self.at.phase != LEARNING:
             return False
-        self._descend(self._fold)
-        self._fold += 1
-        if self._fold == self.n_folds:
-            self._fold = 0
+        self._descend(self.at.fold)
+        self.at.fold += 1
+        if self.at.fold == self.n_folds:
+            self.at.fold = 0
             self._end_epoch()
         return True
 
@@ -186,20 +218,22 @@ class ParametricRandomSubspace(core.Sampler):
         return found
 
     def _descend(self, fold: int) -> None:
-        weights = self._weights(fold, self.beta)
-        if prs_math.effective_number(weights) < prs_math.BOUND * self._wanted_worth:
+        at, weights = self.at, self._weights(fold, self.beta)
+        if prs_math.effective_number(weights) < prs_math.BOUND * self.wanted_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
         own = ~self._folds.held_out[fold]
         rows = self._folds.splits[fold].predicted[own]
         votes = self._votes_of(fold)[:, own].astype(np.float64)
         mean = (weights[:, None] * votes).sum(0) / self._n_models
-        slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
+        slopes = (self.truth.slopes(mean, rows) * votes).sum(1)
         by_beta = prs_math.gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
-        by_beta += self._penalty
-        if self._grid is not None:
-            by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
-        moving = self._moments, self._powers, float(self._params.learning_rate)
-        change, self._powers = prs_math.adam_step(prs_math.projected(self.beta, by_beta), *moving)
+        by_beta += self.penalty
+        if self.grid is not None:
+            by_beta += prs_math.roughness_slopes(self.beta, self.grid, self.smoothness)
+        powers, rate = (at.first_power, at.second_power), float(self.params.learning_rate)
+        by_beta = prs_math.projected(self.beta, by_beta)
+        change, powers = prs_math.adam_step(by_beta, self._moments, powers, rate)
+        at.first_power, at.second_power = powers
 
         def taken(change: core.Floats) -> core.Floats:
             bounds = self._largest_mean, 1.0 / self._n_models
@@ -207,7 +241,7 @@ class ParametricRandomSubspace(core.Sampler):
 
         def keeps(beta: core.Floats) -> bool:
             worth = prs_math.effective_number(self._weights(fold, beta))
-            return worth >= prs_math.BOUND * self._wanted_worth
+            return worth >= prs_math.BOUND * self.wanted_worth
 
         self.beta = prs_math.shortened(self.beta, change, taken, keeps)
         self._stepped[:] = True
@@ -215,14 +249,14 @@ class ParametricRandomSubspace(core.Sampler):
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
         worth, objective = self._looked()
-        self.epoch += 1
-        if objective < self.best_objective:
-            self.best_objective, self.best_epoch = objective, self.epoch
+        self.at.epoch += 1
+        if self.at.best_objective is None or objective < self.at.best_objective:
+            self.at.best_objective, self.at.best_epoch = objective, self.at.epoch
             self.keep_best()
-        if self._params.ends(self.epoch, self.best_epoch):
-            self._draw_anew(FINAL, self.best)
-        elif worth < self._wanted_worth:
-            self._draw_anew(GROWING, self.beta)
+        if self.params.ends(self.at.epoch, self.at.best_epoch):
+            self.draw_anew(FINAL, self.best)
+        elif worth < self.wanted_worth:
+            self.draw_anew(GROWING, self.beta)
 
     def _looked(self) -> tuple[float, float]:
         """Return how many models the weights are worth, and the objective; means of the folds.
@@ -235,24 +269,26 @@ class ParametricRandomSubspace(core.Sampler):
             worth += prs_math.effective_number(weights) / self.n_folds
             votes = self._votes_of(fold)[:, self._folds.held_out[fold]]
             mean = (weights[:, None] * votes).sum(0) / self._n_models
-            loss += self._truth.loss(mean, self._folds.validation) / self.n_folds
-        if self._grid is not None:
-            loss += self._smoothness * prs_math.roughness(self.beta, self._grid)
-        return worth, loss + self._sparsity * float(self.beta.sum())
+            loss += self.truth.loss(mean, self._folds.validation) / self.n_folds
+        if self.grid is not None:
+            loss += self.smoothness * prs_math.roughness(self.beta, self.grid)
+        return worth, loss + self.sparsity * float(self.beta.sum())
 
     def keep_best(self) -> None:
         """Keep the probabilities as those of the best epoch."""
         self.best[:] = self.beta
         self._bettered[:] = True
 
-    def _draw_anew(self, phase: str, probabilities: core.Floats) -> None:
-        self._first += self._n_grown
-        self._n_grown, self.phase = 0, phase
-        self.n_drawn += 1
+    def draw_anew(self, phase: str, probabilities: core.Floats) -> None:
+        """Have models grown for subsets that are drawn by other probabilities."""
+        self.at.begun += self.at.grown
+        self.at.grown, self.at.phase = 0, phase
+        self.at.drawn += 1
+        self.at.deal = self.at.drawn
         self.alpha[:] = probabilities
         self._ratios = None
         self._drawn[:] = True
-        self._begin_drawing(self.n_drawn)
+        self._begin_drawing()
 
     def _large(self) -> dict[str, core.Pages]:
         return {
@@ -260,44 +296,27 @@ class ParametricRandomSubspace(core.Sampler):
             "first": core.Pages(self._moments[0], self._stepped),
             "second": core.Pages(self._moments[1], self._stepped),
             "alpha": core.Pages(self.alpha, self._drawn),
-            self._score: core.Pages(self.best, self._bettered),
+            self.score: core.Pages(self.best, self._bettered),
             "votes": core.Pages(self._votes, self._voted),
         }
 
     def state(self) -> core.State:
         """Return what was learnt, and where the work stands."""
-        facts = {
-            "phase": self.phase,
-            "drawn": self.n_drawn,
-            "deal": self._deal,
-            "begun": self._first,
-            "grown": self._n_grown,
-            "epoch": self.epoch,
-            "fold": self._fold,
-            "best_epoch": self.best_epoch,
-            "best_objective": None if self.best_epoch == 0 else self.best_objective,
-            "first_power": self._powers[0],
-            "second_power": self._powers[1],
-        }
-        return core.State(pages=self._large(), facts=facts)
+        return core.State(pages=self._large(), facts=asdict(self.at))
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
-        if (facts := saved.facts) is None:
+        if saved.facts is None:
             return
         for name, pages in self._large().items():
             saved.fill(name, pages.array)
             pages.changed[:] = False
         self._ratios = None
-        self.phase, self.n_drawn = str(facts["phase"]), int(facts["drawn"])
-        self._first, self._n_grown = int(facts["begun"]), int(facts["grown"])
-        self.epoch, self._fold = int(facts["epoch"]), int(facts["fold"])
+        vars(self.at).update(saved.facts)
         # An older ledger has no deal; its objective was of all K T models, no bound for that of T.
-        if facts["best_epoch"] and ("deal" in facts or self.phase == FINAL):
-            self.best_epoch = int(facts["best_epoch"])
-            self.best_objective = float(facts["best_objective"])
-        self._powers = float(facts["first_power"]), float(facts["second_power"])
-        self._begin_drawing(int(facts.get("deal", 0)))  # ledgers without it had one deal
+        if "deal" not in saved.facts and self.at.phase != FINAL:
+            self.at.best_epoch, self.at.best_objective = 0, None
+        self._begin_drawing()
 
 
 # Options of learning probabilities by descent, for one target of a run or for many.

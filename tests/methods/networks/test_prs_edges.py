@@ -17,6 +17,7 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.methods.networks.network_run import settle_network
 from srs_ooc.methods.networks.prs_edges import JointDescent, ProbabilityParams
+from srs_ooc.methods.prs.prs import Standing
 
 
 @growth_counted()  # the tests before have made the process larger than the cap
@@ -42,15 +43,12 @@ def test_what_all_targets_keep_is_said_before_the_work(folder, tmp_path):
 
 
 class Fixed:
-    """A target whose probabilities stay; it remembers the penalties it was given."""
+    """A target whose probabilities stay; it keeps the penalty it was given."""
 
-    begins_epoch = False
+    at, sparsity, penalty = Standing(fold=1), 0.0, None
 
     def __init__(self, places, beta):
-        self.places, self.beta, self.given = np.array(places), np.array(beta), None
-
-    def penalise(self, slopes):
-        self.given = slopes
+        self.places, self.beta = np.array(places), np.array(beta)
 
     def step(self):
         return True
@@ -71,13 +69,13 @@ def test_the_joint_penalty_has_the_slope_of_equation_21():
     for g, target in enumerate(targets):
         for j in range(2):
             if target.beta[j] == 0:
-                assert target.given[j] == 0  # the least of its subgradients
+                assert target.penalty[j] == 0  # the least of its subgradients
                 continue
             higher, lower = ([beta.copy() for beta in start] for _ in range(2))
             higher[g][j] += small
             lower[g][j] -= small
             slope = (penalty(*higher) - penalty(*lower)) / (2 * small)
-            assert target.given[j] == pytest.approx(2 * slope, rel=1e-6)  # times 2 targets
+            assert target.penalty[j] == pytest.approx(2 * slope, rel=1e-6)  # times 2 targets
 
 
 def test_joint_steps_are_taken_by_one_thread():

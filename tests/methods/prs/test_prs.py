@@ -100,11 +100,11 @@ def test_the_objective_of_an_older_ledger_bounds_no_epoch_to_come(phase):
     copy.facts["best_objective"] = -1.0
     again = sampler_of(epochs=6)
     again.restore(copy)
-    assert again.best_epoch == (copy.facts["best_epoch"] if phase == FINAL else 0)
+    assert again.at.best_epoch == (copy.facts["best_epoch"] if phase == FINAL else 0)
     for _ in states(again):
         pass
-    assert (again.best_objective == -1.0) == (phase == FINAL)
-    assert again.best_epoch > 0
+    assert (again.at.best_objective == -1.0) == (phase == FINAL)
+    assert again.at.best_epoch > 0
 
 
 def test_what_changed_since_a_commit_is_marked():
@@ -147,7 +147,7 @@ def test_probabilities_stay_in_their_set(rate, sparsity, capacity):
         assert (sampler.beta <= 1).all()
         assert 0 < sampler.beta.sum() <= largest * (1 + 1e-12)
         assert not sampler.beta[1::2].any()
-        if sampler.phase == FINAL:
+        if sampler.at.phase == FINAL:
             assert not (sampler.propose(iteration, 0).features % 2).any()
 
 
@@ -155,8 +155,8 @@ def test_a_step_leaves_its_models_worth_half_the_share_even_with_many_features()
     sampler = sampler_of(20_000, epochs=2, learning_rate=0.01, inclusion=0.02)
     n_steps = 0
     for _ in states(sampler):
-        before, fold = sampler.beta.copy(), sampler._fold
-        if sampler.phase == "learning" and sampler.epoch == 0 and fold == 0:
+        before, fold = sampler.beta.copy(), sampler.at.fold
+        if sampler.at.phase == "learning" and sampler.at.epoch == 0 and fold == 0:
             sampler._descend(0)
             worth = effective_number(sampler._weights(0, sampler.beta))
             assert worth >= BOUND * 0.9 * 30
@@ -173,15 +173,15 @@ def test_models_are_grown_again_when_their_weights_are_worth_too_few():
     for sampler in (never, often):
         for _ in states(sampler):
             pass
-    assert never.n_drawn == 1, "the final models alone"
-    assert often.n_drawn > 3
+    assert never.at.drawn == 1, "the final models alone"
+    assert often.at.drawn > 3
 
 
 def test_it_ends_after_the_epochs_of_its_patience():
     sampler = sampler_of(epochs=1000, patience=5, learning_rate=0.02)
     for _ in states(sampler):
         pass
-    assert sampler.epoch == sampler.best_epoch + 5 < 1000
+    assert sampler.at.epoch == sampler.at.best_epoch + 5 < 1000
 
 
 def test_the_penalty_makes_subsets_smaller():
@@ -266,9 +266,9 @@ def test_another_deal_of_the_same_rows_is_as_even_and_another_one(n_folds, seed,
 def test_models_that_are_grown_again_are_grown_on_another_deal_of_the_rows():
     sampler, deals = sampler_of(learning_rate=0.02), {}
     for iteration in states(sampler):
-        if sampler.phase == "growing":
+        if sampler.at.phase == "growing":
             split = sampler.propose(iteration, 0).split
-            deals.setdefault(sampler.n_drawn, []).append(split.fitted.tobytes())
+            deals.setdefault(sampler.at.drawn, []).append(split.fitted.tobytes())
     assert len(deals) > 2
     assert all(len(set(of_one)) == sampler.n_folds for of_one in deals.values())
     assert len({tuple(sorted(set(of_one))) for of_one in deals.values()}) == len(deals)
