@@ -88,40 +88,6 @@ def effect_target(task: Task) -> EffectTarget:
     return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, task.censored)
 
 
-class TestTable:
-    """The table that features are tested on: a row a training row, or a whole group of them.
-
-    Attributes
-    ----------
-    task : Task
-        Its rows.
-    missing_code : int
-        Number of codes that are no missing values.
-    """
-
-    def __init__(self, resources: Resources) -> None:
-        self._resources, self.task = resources, resources.task.by_group()
-        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
-        if self._units is not None:
-            self.missing_code = self._units.missing_code
-
-    def categorical(self, features: Uints32) -> Bools | None:
-        """Return which features are; None where none is, or where means of groups are ranked."""
-        flags = self._resources.categorical if self._units is None else None
-        return None if flags is None else flags[features]
-
-    def ranks_names(self, features: Uints32) -> Bools:
-        """Return whose values are means of ranks of categories: higher or lower says nothing."""
-        flags = None if self._units is None else self._resources.categorical
-        return np.zeros(len(features), np.bool_) if flags is None else flags[features]
-
-    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
-        """Yield the codes of features, as :func:`feature_columns` does."""
-        units, missing_code = self._units, self._resources.manifest.missing_code
-        for columns in feature_columns(self._resources, features, at_once):
-            yield columns if units is None else units.mean_ranks(columns, missing_code)
-
-
 class TestedFeatures:
     """Strengths of the first of all features, kept by page in a ledger while they are computed.
 
@@ -145,7 +111,6 @@ class TestedFeatures:
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
         self.counts = np.zeros(N_BINS, np.int64)
-        self._counts: dict[int, NDArray[np.uint16]] = {}  # of the pages that are not full and kept
         while ledger is not None and self._load(ledger):
             self._committed = self.done
 
@@ -159,15 +124,8 @@ class TestedFeatures:
         """Take those of the next features, and p-values of those that are promising."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
         some = np.flatnonzero(neg_log10_p >= _PROMISING)
-        bins = rank_tests.p_value_bins(log_p[:, Contrast.LOCATION])
-        pages = np.arange(self.done, self.done + len(bins)) // PAGE_ITEMS
-        for page in np.unique(pages).tolist():
-            self._count(page, rank_tests.binned(bins[pages == page]))
+        self.counts += rank_tests.binned(rank_tests.p_value_bins(log_p[:, Contrast.LOCATION]))
         self._add(features, neg_log10_p, features[some], log_p[some])
-
-    def _count(self, page: int, counts: Integers) -> None:
-        self._counts[page] = self._counts.get(page, 0) + counts.astype(np.uint16)
-        self.counts += counts
 
     def _add(
         self, features: Uints32, neg_log10_p: Floats32, promising: Uints32, log_p: Floats
@@ -184,10 +142,10 @@ class TestedFeatures:
 
     def _load(self, ledger: Ledger) -> bool:
         page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
-        if page is None or page["first"] != self.done:
-            return False
+        if page is None or page["first"] != self.done or page["counts"].dtype != np.int64:
+            return False  # or counted by page, as it was once
         features = self.features(slice(self.done, self.done + len(page["strengths"])))
-        self._count(self.done // PAGE_ITEMS, page["counts"])
+        self.counts = page["counts"]
         self._add(features, page["strengths"], page["promising"], page["log_p"])
         return True
 
@@ -197,8 +155,7 @@ class TestedFeatures:
         pages = range(self._committed // PAGE_ITEMS, ceil_div(self.done, PAGE_ITEMS))
         if self._ledger is not None and self.done > self._committed:
             self._ledger.write_all((f"{STRENGTHS}{page}", self._page(page)) for page in pages)
-        self._committed, last = self.done, self.done // PAGE_ITEMS
-        self._counts = {page: c for page, c in self._counts.items() if page == last}
+        self._committed = self.done
         return time.monotonic() - start
 
     def _page(self, number: int) -> dict[str, NDArray[Any]]:
@@ -211,20 +168,23 @@ class TestedFeatures:
             "strengths": self.neg_log10_p[features],
             "promising": kept[held],
             "log_p": log_p[held],
-            "counts": self._counts[number],
+            "counts": self.counts,  # of this page and all before, in the last one
         }
 
 
 class MarginalTests:
     """Rank tests of features against the target, one at a time, within strata where there are any.
 
-    Contrasts have their first shares of the level until :meth:`split_level`. What is found of all
-    features is kept in the ledger, where there is one.
+    A row of what is tested is a training row, or a whole group of them. Contrasts have their first
+    shares of the level until :meth:`split_level`. What is found of all features is kept in the
+    ledger, where there is one.
 
     Attributes
     ----------
-    table : TestTable
-        What is tested.
+    task : Task
+        The rows that are tested.
+    missing_code : int
+        Number of codes that are no missing values.
     tell : callable
         That of the resources.
     location : int64 (N_BINS,)
@@ -233,15 +193,38 @@ class MarginalTests:
 
     def __init__(self, resources: Resources, ledger: Ledger | None = None) -> None:
         self._resources, self._ledger = resources, ledger
-        self.tell = resources.tell
-        self.table = TestTable(resources)
-        self._target = target_of(self.table.task)
+        self.tell, self.task = resources.tell, resources.task.by_group()
+        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
+        if self._units is not None:
+            self.missing_code = self._units.missing_code
+        self._target = target_of(self.task)
         self.location = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: Bytes | None = None
         self._at_once = _COLUMNS
         # Tested features, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
+
+    def categorical(self, features: Uints32) -> Bools | None:
+        """Return which features are; None where none is, or where means of groups are ranked."""
+        flags = self._resources.categorical if self._units is None else None
+        return None if flags is None else flags[features]
+
+    def ranks_names(self, features: Uints32) -> Bools:
+        """Return whose values are means of ranks of categories: higher or lower says nothing."""
+        flags = None if self._units is None else self._resources.categorical
+        return np.zeros(len(features), np.bool_) if flags is None else flags[features]
+
+    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
+        """Yield the codes of features, as :func:`feature_columns` does."""
+        units, missing_code = self._units, self._resources.manifest.missing_code
+        for columns in feature_columns(self._resources, features, at_once):
+            yield columns if units is None else units.mean_ranks(columns, missing_code)
+
+    @property
+    def n_leaders(self) -> int:
+        """How many features are looked at beside one another, if there are as many."""
+        return n_looked_at(min(self.task.n_rows, MOST_ROWS), self._target.n_scores)
 
     def split_level(self, neg_log10_p: Floats32) -> None:
         """Give each contrast of a feature its share by what the other features show.
@@ -256,11 +239,11 @@ class MarginalTests:
         n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
         own = np.full(len(neg_log10_p), NO_CONTRAST, np.uint8)
         for features in _from(neg_log10_p, log(max(n_tested, 1) / rank_tests.CERTAIN) / log(10.0)):
-            own[features] = self.contrasts_of(features)
+            own[features] = self.strongest_of(features)[1]
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own
         for features in _from(neg_log10_p, _PROMISING):
-            neg_log10_p[features] = self.of(features)
+            neg_log10_p[features] = self.strongest_of(features)[0]
         self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
     def shares_of(self, features: Uints32) -> Floats:
@@ -294,7 +277,7 @@ class MarginalTests:
     def n_halves(self, n_features: int) -> int:
         """Return how many halves of so many features are looked at in pairs; 0 where none are."""
         asked, n_rows = pairs_of(self._resources.spec.judging), self._resources.manifest.n_rows
-        return most_halves(asked, n_rows, n_features, max(1, len(self.table.task.classes)))
+        return most_halves(asked, n_rows, n_features, max(1, len(self.task.classes)))
 
     def best_pairs(self, neg_log10_p: Floats32, most: int) -> Uints32:
         """Return the pairs of all tested features that show most together; uint32 (n, 2).
@@ -306,11 +289,11 @@ class MarginalTests:
         most : int
             Halves that are looked at: of three levels those at both cuts, if so many allow it.
         """
-        table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
-        rows = some_rows(table.task.n_rows, PAIRS_ROWS)
-        halves = Halves(target_of(table.task, rows), rows, table.missing_code, most)
+        features = np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
+        rows = some_rows(self.task.n_rows, PAIRS_ROWS)
+        halves = Halves(target_of(self.task, rows), rows, self.missing_code, most)
         are_three: list[Bools] = [np.zeros(0, np.bool_)]
-        for columns in table.columns(features):
+        for columns in self.columns(features):
             at = len(halves.features)
             halves.add(columns, range(at, at + len(columns)), other=False)
             are_three.append(halves.three_levels(columns))
@@ -318,7 +301,7 @@ class MarginalTests:
         three = np.flatnonzero(np.concatenate(are_three))
         if len(features) + len(three) <= most:
             places = iter(three.tolist())
-            for columns in table.columns(features[three]):
+            for columns in self.columns(features[three]):
                 halves.add(columns, islice(places, len(columns)), other=True)
         return features[halves.best(self._scanned(halves))[0]]
 
@@ -354,7 +337,7 @@ class MarginalTests:
 
         Correlations, and p-values with the target permuted within strata, are those of a sample.
         """
-        candidates, n_rows = self._resources.candidates, self.table.task.n_rows
+        candidates, n_rows = self._resources.candidates, self.task.n_rows
         n = self._resources.n_features if candidates is None else len(candidates)
         sample = np.linspace(0, n - 1, min(n, _SAMPLED)).astype(np.uint32)
         sample = sample if candidates is None else candidates[sample]
@@ -364,9 +347,9 @@ class MarginalTests:
         null, done = np.empty((len(targets), len(sample)), np.intp), 0
         rows, covariates = some_rows(n_rows, _SAMPLED), self._target.covariates
         kept = np.empty((0, len(rows)), np.uint8)  # what covariates leave of the sample
-        for columns in self.table.columns(sample):
+        for columns in self.columns(sample):
             some = slice(done, done + len(columns))
-            coded, kinds = self._coded(columns), self.table.categorical(sample[some])
+            coded, kinds = self._coded(columns), self.categorical(sample[some])
             left = None
             if covariates is not None:
                 left = rank_tests.adjusted_steps(*coded, covariates)
@@ -380,19 +363,15 @@ class MarginalTests:
         is_there = null[0] < N_BINS  # by the margins alone
         codes = (kept[is_there], rank_tests.UNSCORED) if len(kept) else None
         if codes is None and is_there.any():
-            codes = _codes_of(self.table, sample[is_there], rows)
+            codes = _codes_of(self, sample[is_there], rows)
         squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
         return rank_tests.inflation_of(self.location, null[:, is_there], squares, len(rows))
 
-    def of(self, features: Uints32) -> Floats32:
-        """Return -log10 p of some features, the same as among all."""
-        return self._strongest(features)[0]
+    def strongest_of(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        """Return -log10 p of some features, the same as among all, and what shows it.
 
-    def contrasts_of(self, features: Uints32) -> Bytes:
-        """Return the :class:`Contrast` that shows most of each of some features."""
-        return self._strongest(features)[1]
-
-    def _strongest(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        That is the :class:`Contrast` of each that shows most.
+        """
         n = len(features)
         strengths, contrasts = np.zeros(n, np.float32), np.zeros(n, np.uint8)
         for at in self._paced(n):
@@ -441,9 +420,9 @@ class MarginalTests:
 
         def test(at: slice) -> None:
             done = at.start
-            for columns in self.table.columns(features[at], _TESTED):
+            for columns in self.columns(features[at], _TESTED):
                 some = slice(done, done + len(columns))
-                coded, kinds = self._coded(columns), self.table.categorical(features[some])
+                coded, kinds = self._coded(columns), self.categorical(features[some])
                 found[some] = contrasts_log_p(*coded, target, categorical=kinds)
                 done = some.stop
 
@@ -460,7 +439,7 @@ class MarginalTests:
 
         Codes of two bytes are numbered from 0 as they are in use, missing ones last.
         """
-        missing_code = self.table.missing_code
+        missing_code = self.missing_code
         if columns.itemsize == 1:
             return columns, missing_code
         is_used = np.zeros(missing_code + 1, np.bool_)
@@ -539,20 +518,6 @@ def strongest(neg_log10_p: Floats32, key: int, most: int) -> Uints32:
     return features[~np.isnan(neg_log10_p[features])]
 
 
-def strongest_alone(
-    tests: MarginalTests, neg_log10_p: Floats32, key: int
-) -> tuple[Uints32, Floats32]:
-    """Return as many features as are looked at beside one another, the strongest alone first.
-
-    And their -log10 p. Those given are by the first shares of the contrasts: no feature has a part
-    in those of others.
-    """
-    task = tests.table.task
-    n_rows, n_scores = min(task.n_rows, MOST_ROWS), target_of(task).n_scores
-    features = strongest(neg_log10_p, key, n_looked_at(n_rows, n_scores))
-    return features, neg_log10_p[features]
-
-
 def add_tests_beside(
     tests: MarginalTests, neg_log10_p: Floats32, leaders: tuple[Uints32, Floats32], closing: Uints32
 ) -> dict[int, list[int]]:
@@ -570,7 +535,8 @@ def add_tests_beside(
         Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
         the cost of choosing it.
     leaders : uint32 (m,) and float32 (m,)
-        As of :func:`strongest_alone`.
+        As many features as are looked at, the strongest alone first, and their -log10 p by the
+        first shares of the contrasts: no feature has a part in those of others.
     closing : uint32 (n,)
         Features by their place in the closing stage.
 
@@ -585,9 +551,8 @@ def add_tests_beside(
         tests.tell(Step(f"{TESTS} beside others", done, total, unit="partitions"))
 
     n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
-    table = tests.table
-    rows = some_rows(table.task.n_rows, MOST_ROWS)
-    target = target_of(table.task, rows)
+    rows = some_rows(tests.task.n_rows, MOST_ROWS)
+    target = target_of(tests.task, rows)
     most, first = len(leaders[0]), leaders[0]
     if most < n_tested:  # a half, so that others may be among those looked at
         first = first[: most // 2]
@@ -597,10 +562,10 @@ def add_tests_beside(
             closing = np.concatenate([tests.best_pairs(neg_log10_p, n_halves).ravel(), closing])
             tests.tell()
         features = _promising(leaders[0], len(first), closing)
-        codes, missing_code = _codes_of(table, features, rows)
+        codes, missing_code = _codes_of(tests, features, rows)
         alone = neg_log10_p[features].astype(np.float64)
         shares = tests.shares_of(features)
-        kinds = table.categorical(features)
+        kinds = tests.categorical(features)
         places = np.searchsorted(features, first)
         known = leaders[1][: len(first)].astype(np.float64) - cost(0, n_tested)
         found = beside_others(
@@ -634,10 +599,10 @@ def _promising(leaders: Uints32, n_first: int, closing: Uints32) -> Uints32:
     return np.sort(np.concatenate([first, best, rest]))
 
 
-def _codes_of(table: TestTable, features: Uints32, rows: Indices) -> tuple[Integers, int]:
+def _codes_of(tests: MarginalTests, features: Uints32, rows: Indices) -> tuple[Integers, int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in table.columns(features)])
-    missing_code = table.missing_code
+    codes = np.concatenate([columns[:, rows] for columns in tests.columns(features)])
+    missing_code = tests.missing_code
     if codes.itemsize == 1:
         return codes, missing_code
     for column in codes:  # as few as are in use, or a test would take room for all there can be

@@ -28,7 +28,7 @@ from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_val
 from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
 from srs_ooc.runs import feature_tests
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.feature_tests import NOBODY, MarginalTests, TestTable
+from srs_ooc.runs.feature_tests import NOBODY, MarginalTests
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
@@ -169,10 +169,11 @@ def verdict_on(
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     neg_log10_p = tests.of_all()
-    leaders = feature_tests.strongest_alone(tests, neg_log10_p, key)
+    leading = feature_tests.strongest(neg_log10_p, key, tests.n_leaders)
+    leaders = leading, neg_log10_p[leading]
     tests.split_level(neg_log10_p)
     facts = _marginal_facts(neg_log10_p, level) | tests.inflation()
-    if note := tests.table.task.note:
+    if note := tests.task.note:
         facts["groups"] = note
     alone = neg_log10_p.copy()
     others = feature_tests.add_tests_beside(tests, neg_log10_p, leaders, state.features)
@@ -192,11 +193,11 @@ def verdict_on(
     table["stored"], table["selected"] = features, is_selected[order]
     table["q_value"], table["p_value"] = q_values[order], p_values[order]
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
-    table["differs_in"] = tests.contrasts_of(features)
+    table["differs_in"] = tests.strongest_of(features)[1]
     clusters = correlation.single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
-    _add_effects(resources, tests.table, table, facts["marginal_cutoff"], n_tested)
+    _add_effects(resources, tests, table, facts["marginal_cutoff"], n_tested)
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
@@ -235,7 +236,7 @@ def _q_values(
 
 
 def _add_effects(
-    resources: Resources, tested: TestTable, table: NDArray[Any], cutoff: float, n_tested: int
+    resources: Resources, tested: MarginalTests, table: NDArray[Any], cutoff: float, n_tested: int
 ) -> None:
     """Say of selected and marginally significant features which way they differ, and how much."""
     table["measure"], table["toward"] = Measure.NONE, -1
