@@ -19,6 +19,7 @@ from srs_ooc.evidence import rank_tests
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, beside_others, cost, n_looked_at
 from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget
+from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import pairs_of
 from srs_ooc.evidence.pairs import MOST_ROWS as PAIRS_ROWS
 from srs_ooc.evidence.pairs import Halves, Scanned, most_halves
@@ -194,9 +195,8 @@ class MarginalTests:
     def __init__(self, resources: Resources, ledger: Ledger | None = None) -> None:
         self._resources, self._ledger = resources, ledger
         self.tell, self.task = resources.tell, resources.task.by_group()
-        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
-        if self._units is not None:
-            self.missing_code = self._units.missing_code
+        self._units = self.task.units
+        self.missing_code = (self._units or resources.manifest).missing_code
         self._target = target_of(self.task)
         self.location = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
@@ -477,11 +477,11 @@ def feature_columns(
 
 
 def columns_of(
-    store: Store, features: Integers, rows: Ints32
+    store: Store, features: Integers, rows: Ints32, units: Exchangeability | None = None
 ) -> Iterator[tuple[Indices, NDArray[Any]]]:
     """Yield places among features of a store and their codes (m, n_rows), some at a time.
 
-    They are read in stored order.
+    They are read in stored order. Of whole groups, ``units`` of the rows, they are mean ranks.
 
     Raises
     ------
@@ -489,13 +489,14 @@ def columns_of(
         If the store cannot be read, or was replaced.
     """
     order = np.argsort(features, kind="stable")
-    size = max(1, min(_COLUMNS, _READ_CELLS // len(rows)))
-    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
+    size, manifest = max(1, min(_COLUMNS, _READ_CELLS // len(rows))), store.manifest
+    block = Block(size, len(rows), manifest.code_nbytes, tiled=False)
     with store.unchanged(), store.columns(mapped=False) as columns:
         for start in range(0, len(order), size):
             places = order[start : start + size]
             columns.gather(features[places].astype(np.uint32), block, rows)
-            yield places, block.as_columns(len(places))
+            codes = block.as_columns(len(places))
+            yield places, codes if units is None else units.mean_ranks(codes, manifest.missing_code)
 
 
 # The most promising features beside one another: which are looked at, in which rows.
