@@ -210,11 +210,6 @@ class MarginalTests:
         flags = self._resources.categorical if self._units is None else None
         return None if flags is None else flags[features]
 
-    def ranks_names(self, features: Uints32) -> Bools:
-        """Return whose values are means of ranks of categories: higher or lower says nothing."""
-        flags = None if self._units is None else self._resources.categorical
-        return np.zeros(len(features), np.bool_) if flags is None else flags[features]
-
     def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
         """Yield the codes of features, as :func:`feature_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code

@@ -197,12 +197,9 @@ def write_note(run: Path, note: Note, *, anew: bool = False) -> None:
     """Note a commit that is safe on disk; ``anew`` in all slots, whatever they say."""
     handle = os.open(run / NOTE_FILE, os.O_RDWR | (os.O_CREAT if anew else 0), 0o644)
     try:
-        if anew:
-            os.pwrite(handle, _slot(*note) * _N_SLOTS, 0)
-            os.fsync(handle)
-        else:
-            os.pwrite(handle, _slot(*note), note[0] % _N_SLOTS * _SLOT_NBYTES)
-            _sync(handle)
+        n, first = (_N_SLOTS, 0) if anew else (1, note[0] % _N_SLOTS)
+        os.pwrite(handle, _slot(*note) * n, first * _SLOT_NBYTES)
+        _sync(handle)
     finally:
         os.close(handle)
 
