@@ -325,10 +325,9 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
 def _tests_seconds(resources: Resources) -> float:
     """Return the seconds of the tests of all features alone, and of some beside others."""
     tests, n_features = MarginalTests(resources), resources.n_candidates
-    tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random order
-    features = tried if resources.candidates is None else resources.candidates[tried]
+    n = min(n_features, MOST_TRIED)
+    features = resources.among(np.arange(n, dtype=np.uint32))  # in as good as random order
     found: list[Floats32] = []
-    n = len(features)
     alone = _scaled(lambda n: found.append(tests.strongest_of(features[:n])[0]), n, n)
     # Those of the closing stage are tested again.
     alone *= (n_features + min(n_features, SURVIVORS)) / n

@@ -98,17 +98,15 @@ class TestedFeatures:
     ----------
     neg_log10_p : float32 (n_features,)
         NaN where not tested yet, or left out.
-    n, done : int
-        Features to test, and how many of these are.
+    done : int
+        How many features are tested.
     counts : int64 (N_BINS,)
         Of the p-values of their location, by bins (:func:`srs_ooc.evidence.rank_tests.binned`).
     """
 
     def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
-        n_features = resources.n_features
-        self.neg_log10_p = np.full(n_features, np.nan, np.float32)
-        self._candidates, self._ledger = resources.candidates, ledger
-        self.n = n_features if self._candidates is None else len(self._candidates)
+        self.neg_log10_p = np.full(resources.n_features, np.nan, np.float32)
+        self._among, self._ledger = resources.among, ledger
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
         self.counts = np.zeros(N_BINS, np.int64)
@@ -117,23 +115,18 @@ class TestedFeatures:
 
     def features(self, at: slice) -> Uints32:
         """Return those of some places."""
-        if self._candidates is None:
-            return np.arange(at.start, at.stop, dtype=np.uint32)
-        return self._candidates[at]
+        return self._among(np.arange(at.start, at.stop, dtype=np.uint32))
 
     def add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
         """Take those of the next features, and p-values of those that are promising."""
-        features = self.features(slice(self.done, self.done + len(neg_log10_p)))
-        some = np.flatnonzero(neg_log10_p >= _PROMISING)
         self.counts += rank_tests.binned(rank_tests.p_value_bins(log_p[:, Contrast.LOCATION]))
-        self._add(features, neg_log10_p, features[some], log_p[some])
+        self._add(neg_log10_p, log_p[neg_log10_p >= _PROMISING])
 
-    def _add(
-        self, features: Uints32, neg_log10_p: Floats32, promising: Uints32, log_p: Floats
-    ) -> None:
-        n = min(len(promising), len(self._kept) - self._n_kept)
+    def _add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
+        features = self.features(slice(self.done, self.done + len(neg_log10_p)))
+        n = min(len(log_p), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
-        self._kept[to], self._log_p[to] = promising[:n], log_p[:n]
+        self._kept[to], self._log_p[to] = features[neg_log10_p >= _PROMISING][:n], log_p[:n]
         self.neg_log10_p[features] = neg_log10_p
         self._n_kept, self.done = to.stop, self.done + len(features)
 
@@ -145,9 +138,8 @@ class TestedFeatures:
         page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
         if page is None or page["first"] != self.done or page["counts"].dtype != np.int64:
             return False  # or counted by page, as it was once
-        features = self.features(slice(self.done, self.done + len(page["strengths"])))
         self.counts = page["counts"]
-        self._add(features, page["strengths"], page["promising"], page["log_p"])
+        self._add(page["strengths"], page["log_p"])
         return True
 
     def commit(self) -> float:
@@ -167,8 +159,7 @@ class TestedFeatures:
         return {
             "first": np.array(first),
             "strengths": self.neg_log10_p[features],
-            "promising": kept[held],
-            "log_p": log_p[held],
+            "log_p": log_p[held],  # of the promising ones
             "counts": self.counts,  # of this page and all before, in the last one
         }
 
@@ -255,7 +246,7 @@ class MarginalTests:
         most = max(self._resources.n_features // _KEPT, _LEAST_KEPT)
         tested, due = TestedFeatures(self._resources, self._ledger, most), commit_due()
         try:
-            for at in self._paced(tested.n, tested.done):
+            for at in self._paced(self._resources.n_candidates, tested.done):
                 features = tested.features(at)
                 log_p = self._log_p(features)
                 strengths = rank_tests.strongest_of(log_p, self.shares_of(features))[0]
@@ -332,10 +323,9 @@ class MarginalTests:
 
         Correlations, and p-values with the target permuted within strata, are those of a sample.
         """
-        candidates, n_rows = self._resources.candidates, self.task.n_rows
-        n = self._resources.n_features if candidates is None else len(candidates)
+        n, n_rows = self._resources.n_candidates, self.task.n_rows
         sample = np.linspace(0, n - 1, min(n, _SAMPLED)).astype(np.uint32)
-        sample = sample if candidates is None else candidates[sample]
+        sample = self._resources.among(sample)
         n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL)
         n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
         targets = [self._target.permuted(key) for key in range(n_targets)]

@@ -477,11 +477,8 @@ class Lines:
         self._store, n_features = store, store.n_features
         self._unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
-        self.positions = np.empty(n_features, np.uint32)
         with store.unchanged():
-            self._names = store.names
-            for start, piece in store.pieces("positions"):
-                self.positions[start : start + len(piece)] = piece
+            self._names, self.positions = store.names, np.asarray(store.array("positions"))
         self.tally = Tally(n_features, wins=not ledger.spec.concludes)
         self.n_iterations = ledger.load({TALLY: self.tally} | parts).iteration
         self.verdict = verdict or Verdict.of(ledger)
