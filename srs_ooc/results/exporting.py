@@ -50,15 +50,12 @@ def places_of(store: Store, positions: Integers) -> Ints:
     """Return the stored position of each source, in the order of the sources."""
     is_wanted = np.zeros(store.n_features, np.bool_)
     is_wanted[positions] = True
-    parts = []
-    for start, piece in store.pieces("positions"):
-        sources = piece.astype(np.int64)
+    wanted, which = np.unique(positions, return_inverse=True)
+    places = np.empty(len(wanted), np.int64)
+    for start, sources in store.pieces("positions"):
         here = np.flatnonzero(is_wanted[sources])
-        parts.append(np.stack([start + here, sources[here]]))
-    stored, source = np.concatenate(parts, axis=1)
-    order = np.argsort(source)
-    places: Ints = stored[order[np.searchsorted(source, positions, sorter=order)]]
-    return places
+        places[np.searchsorted(wanted, sources[here])] = start + here
+    return places[which]
 
 
 def column_parts(store: Store, positions: Integers) -> Iterator[tuple[int, int, Reals]]:

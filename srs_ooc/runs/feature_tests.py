@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -61,6 +60,8 @@ _PERMUTED = 1 << 21
 """Rows of permuted targets that are held together."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
+Columns = Iterator[tuple[slice, NDArray[Any]]]
+"""Places among some features, and the codes of these in all rows, one feature a line."""
 
 
 def target_of(task: Task, rows: Indices | None = None) -> RankTarget:
@@ -108,39 +109,31 @@ class TestedFeatures:
         self.neg_log10_p = np.full(resources.n_features, np.nan, np.float32)
         self._among, self._ledger = resources.among, ledger
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
-        self.done = self._n_kept = self._committed = 0
-        self.counts = np.zeros(N_BINS, np.int64)
-        while ledger is not None and self._load(ledger):
-            self._committed = self.done
+        self.done = self._n_kept = 0
+        self.counts: Integers = np.zeros(N_BINS, np.int64)
+        while ledger is not None:
+            page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
+            if page is None or page["first"] != self.done or page["counts"].dtype != np.int64:
+                break  # or counted by page, as it was once
+            self.add(page["strengths"], page["log_p"], page["counts"])
+        self._committed = self.done
 
     def features(self, at: slice) -> Uints32:
         """Return those of some places."""
         return self._among(np.arange(at.start, at.stop, dtype=np.uint32))
 
-    def add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
-        """Take those of the next features, and p-values of those that are promising."""
-        self.counts += rank_tests.binned(rank_tests.p_value_bins(log_p[:, Contrast.LOCATION]))
-        self._add(neg_log10_p, log_p[neg_log10_p >= _PROMISING])
-
-    def _add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
+    def add(self, neg_log10_p: Floats32, log_p: Floats, counts: Integers) -> None:
+        """Take those of the next features, p-values of the promising ones, and counts of all."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
         n = min(len(log_p), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
         self._kept[to], self._log_p[to] = features[neg_log10_p >= _PROMISING][:n], log_p[:n]
-        self.neg_log10_p[features] = neg_log10_p
+        self.neg_log10_p[features], self.counts = neg_log10_p, counts
         self._n_kept, self.done = to.stop, self.done + len(features)
 
     def promising(self) -> tuple[Uints32, Floats]:
         """Return the first promising features, ascending, and p-values of their contrasts."""
         return self._kept[: self._n_kept], self._log_p[: self._n_kept]
-
-    def _load(self, ledger: Ledger) -> bool:
-        page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
-        if page is None or page["first"] != self.done or page["counts"].dtype != np.int64:
-            return False  # or counted by page, as it was once
-        self.counts = page["counts"]
-        self._add(page["strengths"], page["log_p"])
-        return True
 
     def commit(self) -> float:
         """Keep what was added since; return the seconds it took."""
@@ -159,7 +152,8 @@ class TestedFeatures:
         return {
             "first": np.array(first),
             "strengths": self.neg_log10_p[features],
-            "log_p": log_p[held],  # of the promising ones
+            "promising": kept[held],
+            "log_p": log_p[held],
             "counts": self.counts,  # of this page and all before, in the last one
         }
 
@@ -189,7 +183,7 @@ class MarginalTests:
         self._units = self.task.units
         self.missing_code = (self._units or resources.manifest).missing_code
         self._target = target_of(self.task)
-        self.location = np.zeros(N_BINS, np.int64)
+        self.location: Integers = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: Bytes | None = None
         self._at_once = _COLUMNS
@@ -201,11 +195,11 @@ class MarginalTests:
         flags = self._resources.categorical if self._units is None else None
         return None if flags is None else flags[features]
 
-    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
+    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Columns:
         """Yield the codes of features, as :func:`feature_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code
-        for columns in feature_columns(self._resources, features, at_once):
-            yield columns if units is None else units.mean_ranks(columns, missing_code)
+        for at, columns in feature_columns(self._resources, features, at_once):
+            yield at, columns if units is None else units.mean_ranks(columns, missing_code)
 
     @property
     def n_leaders(self) -> int:
@@ -248,9 +242,11 @@ class MarginalTests:
         try:
             for at in self._paced(self._resources.n_candidates, tested.done):
                 features = tested.features(at)
-                log_p = self._log_p(features)
-                strengths = rank_tests.strongest_of(log_p, self.shares_of(features))[0]
-                tested.add(strengths.astype(np.float32), log_p)
+                log_p, shares = self._log_p(features), self.shares_of(features)
+                strengths = rank_tests.strongest_of(log_p, shares)[0].astype(np.float32)
+                bins = rank_tests.p_value_bins(log_p[:, Contrast.LOCATION])
+                counts = tested.counts + rank_tests.binned(bins)
+                tested.add(strengths, log_p[strengths >= _PROMISING], counts)
                 if time.monotonic() >= due:
                     due = commit_due(tested.commit())
         except StoppedError:
@@ -279,16 +275,14 @@ class MarginalTests:
         rows = some_rows(self.task.n_rows, PAIRS_ROWS)
         halves = Halves(target_of(self.task, rows), rows, self.missing_code, most)
         are_three: list[Bools] = [np.zeros(0, np.bool_)]
-        for columns in self.columns(features):
-            at = len(halves.features)
-            halves.add(columns, range(at, at + len(columns)), other=False)
+        for at, columns in self.columns(features):
+            halves.add(columns, range(at.start, at.stop), other=False)
             are_three.append(halves.three_levels(columns))
             self.tell()
         three = np.flatnonzero(np.concatenate(are_three))
         if len(features) + len(three) <= most:
-            places = iter(three.tolist())
-            for columns in self.columns(features[three]):
-                halves.add(columns, islice(places, len(columns)), other=True)
+            for at, columns in self.columns(features[three]):
+                halves.add(columns, three[at].tolist(), other=True)
         return features[halves.best(self._scanned(halves))[0]]
 
     def _scanned(self, halves: Halves) -> Scanned:
@@ -329,11 +323,10 @@ class MarginalTests:
         n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL)
         n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
         targets = [self._target.permuted(key) for key in range(n_targets)]
-        null, done = np.empty((len(targets), len(sample)), np.intp), 0
+        null = np.empty((len(targets), len(sample)), np.intp)
         rows, covariates = some_rows(n_rows, _SAMPLED), self._target.covariates
         kept = np.empty((0, len(rows)), np.uint8)  # what covariates leave of the sample
-        for columns in self.columns(sample):
-            some = slice(done, done + len(columns))
+        for some, columns in self.columns(sample):
             coded, kinds = self._coded(columns), self.categorical(sample[some])
             left = None
             if covariates is not None:
@@ -344,7 +337,6 @@ class MarginalTests:
                 log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds, steps=left)
                 found[some] = rank_tests.p_value_bins(log_p[:, only])
                 self.tell()
-            done = some.stop
         is_there = null[0] < N_BINS  # by the margins alone
         codes = (kept[is_there], rank_tests.UNSCORED) if len(kept) else None
         if codes is None and is_there.any():
@@ -404,12 +396,10 @@ class MarginalTests:
         n_threads = self._resources.n_testers
 
         def test(at: slice) -> None:
-            done = at.start
-            for columns in self.columns(features[at], _TESTED):
-                some = slice(done, done + len(columns))
-                coded, kinds = self._coded(columns), self.categorical(features[some])
-                found[some] = contrasts_log_p(*coded, target, categorical=kinds)
-                done = some.stop
+            those, out = features[at], found[at]
+            for some, columns in self.columns(those, _TESTED):
+                coded, kinds = self._coded(columns), self.categorical(those[some])
+                out[some] = contrasts_log_p(*coded, target, categorical=kinds)
 
         if n_threads == 1 or len(features) <= _COLUMNS:
             test(slice(0, len(features)))
@@ -448,17 +438,15 @@ def _from(neg_log10_p: Floats32, bar: float) -> Iterator[Uints32]:
             yield (at.start + some).astype(np.uint32)
 
 
-def feature_columns(
-    resources: Resources, features: Uints32, at_once: int = _COLUMNS
-) -> Iterator[NDArray[Any]]:
-    """Yield the codes of features, at most ``at_once`` (n_columns, n_rows) at a time."""
+def feature_columns(resources: Resources, features: Uints32, at_once: int = _COLUMNS) -> Columns:
+    """Yield places among features and their codes, at most ``at_once`` (n_columns, n_rows)."""
     n_rows = resources.n_rows
     size = max(1, min(at_once, TESTED_CELLS // n_rows, len(features)))
     block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
     for start in range(0, len(features), size):
         some = features[start : start + size].astype(np.uint32)  # of a table: aligned then
         resources.source.gather(some, block)
-        yield block.as_columns(len(some))
+        yield slice(start, start + len(some)), block.as_columns(len(some))
 
 
 def columns_of(
@@ -587,7 +575,7 @@ def _promising(leaders: Uints32, n_first: int, closing: Uints32) -> Uints32:
 
 def _codes_of(tests: MarginalTests, features: Uints32, rows: Indices) -> tuple[Integers, int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in tests.columns(features)])
+    codes = np.concatenate([columns[:, rows] for _, columns in tests.columns(features)])
     missing_code = tests.missing_code
     if codes.itemsize == 1:
         return codes, missing_code

@@ -254,18 +254,16 @@ def _add_effects(
     z = wide_enough(len(wanted), n_tested)
     kinds = tested.categorical(features[wanted])
     kinds = np.zeros(len(wanted), np.bool_) if kinds is None else kinds
-    done = 0
-    for columns in tested.columns(features[wanted]):
-        resources.tell(Step("effects", done, len(wanted), unit="features"))
-        for i, kind, column in zip(wanted[done:], kinds[done:].tolist(), columns, strict=False):
+    for at, columns in tested.columns(features[wanted]):
+        resources.tell(Step("effects", at.start, len(wanted), unit="features"))
+        for i, kind, column in zip(wanted[at], kinds[at].tolist(), columns, strict=True):
             contrast = table["differs_in"][i] if passes[i] else Contrast.LOCATION
             given = column, missing_code, target, contrast
             found = effect_of(*given, is_categorical=kind, z=z)
             table["measure"][i], table["toward"][i], (table["effect"][i], *ends) = found
             if task.groups is None:  # else rows are not independent, and ends would be too close
                 table["low"][i], table["high"][i] = ends
-        done += len(columns)
-        resources.tell(Step("effects", done, len(wanted), unit="features"))
+        resources.tell(Step("effects", at.stop, len(wanted), unit="features"))
 
 
 def _closing_columns(
@@ -292,7 +290,7 @@ def sampled_codes(
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
     pieces = feature_tests.feature_columns(resources, features)
-    codes = np.concatenate([columns[:, rows] for columns in pieces])
+    codes = np.concatenate([columns[:, rows] for _, columns in pieces])
     return codes, resources.manifest.missing_code
 
 
