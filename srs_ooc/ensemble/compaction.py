@@ -31,7 +31,6 @@ from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.tree_learner import TREE, TreeLearner
 from srs_ooc.runs import whole_runs
 from srs_ooc.runs.engine import Engine, Speculation, executor_of
-from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.inputs import Inputs, SideFile
 from srs_ooc.runs.jobs import WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
@@ -40,7 +39,7 @@ from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.task import Task, stated_target
-from srs_ooc.runs.verdict import candidates_of
+from srs_ooc.runs.verdict import candidates_of, sampled_codes
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -217,10 +216,8 @@ def pooled_order(first: Uints32, second: Uints32) -> Uints32:
 
 def columns_of(parts: Resources, features: Uints32) -> correlation.RankColumns:
     """Return the codes of features, of rows few enough to be held."""
-    n_rows, manifest = parts.n_rows, parts.manifest
-    rows = correlation.sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
-    pieces = [columns[:, rows] for columns in feature_columns(parts, features)]
-    return correlation.RankColumns(np.concatenate(pieces), manifest.missing_code)
+    most = n_sampled(len(features), parts.n_rows, parts.manifest.code_nbytes)
+    return correlation.RankColumns(*sampled_codes(parts, features, most))
 
 
 # What a run keeps of the folds that are done, and of all rows.

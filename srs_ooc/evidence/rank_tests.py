@@ -638,7 +638,7 @@ def expected_beside(counts: Integers) -> tuple[Floats, Floats]:
     return expected[::-1], np.square((bins[::-1] + 0.5) / STEPS)
 
 
-def inflation_of(counts: Ints, null: Indices, squares: Floats, n_rows: int) -> dict[str, Any]:
+def inflation_of(counts: Integers, null: Indices, squares: Floats, n_rows: int) -> dict[str, Any]:
     """Return lambda, its error, and whether it is off; empty where nothing was tested.
 
     Where p-values can only take few values, or are not uniform for another reason, as permutations

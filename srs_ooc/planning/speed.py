@@ -22,9 +22,8 @@ from srs_ooc.base.arrays import Floats32
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
 from srs_ooc.base.text import ceil_div, describe_seconds
-from srs_ooc.evidence.conditional_tests import MOST_ROWS, n_looked_at
 from srs_ooc.native.numerics import exp, log, log1p
-from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, target_of
+from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
@@ -326,13 +325,13 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
 def _tests_seconds(resources: Resources) -> float:
     """Return the seconds of the tests of all features alone, and of some beside others."""
     tests, n_features = MarginalTests(resources), resources.n_candidates
-    tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random order
-    features = tried if resources.candidates is None else resources.candidates[tried]
+    n = min(n_features, MOST_TRIED)
+    features = resources.among(np.arange(n, dtype=np.uint32))  # in as good as random order
     found: list[Floats32] = []
-    alone = _scaled(lambda n: found.append(tests.of(features[:n])), len(features), len(features))
+    alone = _scaled(lambda n: found.append(tests.strongest_of(features[:n])[0]), n, n)
     # Those of the closing stage are tested again.
-    alone *= (n_features + min(n_features, SURVIVORS)) / len(features)
-    best, table = np.argsort(-found[-1], kind="stable"), tests.table
+    alone *= (n_features + min(n_features, SURVIVORS)) / n
+    best = np.argsort(-found[-1], kind="stable")
     features, known = features[best], found[-1][best]
 
     def neg_log10_p(n: int) -> Floats32:
@@ -344,10 +343,8 @@ def _tests_seconds(resources: Resources) -> float:
     def beside(n: int) -> None:
         add_tests_beside(tests, neg_log10_p(n), (features[:n], known[:n]), features[:n])
 
-    n_rows, n_scores = table.task.n_rows, target_of(table.task).n_scores
-    most = min(n_features, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
-    seconds = alone + _scaled(beside, len(best), most)
-    if most < n_features and (n_halves := tests.n_halves(n_features)):
+    seconds = alone + _scaled(beside, len(best), min(n_features, tests.n_leaders))
+    if tests.n_leaders < n_features and (n_halves := tests.n_halves(n_features)):
         find = partial(tests.best_pairs, most=n_halves)
         seconds += _scaled(lambda n: find(neg_log10_p(n)), len(best), n_features)
     return seconds

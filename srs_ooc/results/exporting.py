@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice, repeat
 from pathlib import Path
 from shlex import quote
@@ -51,15 +50,12 @@ def places_of(store: Store, positions: Integers) -> Ints:
     """Return the stored position of each source, in the order of the sources."""
     is_wanted = np.zeros(store.n_features, np.bool_)
     is_wanted[positions] = True
-    parts = []
-    for start, piece in store.pieces("positions"):
-        sources = piece.astype(np.int64)
+    wanted, which = np.unique(positions, return_inverse=True)
+    places = np.empty(len(wanted), np.int64)
+    for start, sources in store.pieces("positions"):
         here = np.flatnonzero(is_wanted[sources])
-        parts.append(np.stack([start + here, sources[here]]))
-    stored, source = np.concatenate(parts, axis=1)
-    order = np.argsort(source)
-    places: Ints = stored[order[np.searchsorted(source, positions, sorter=order)]]
-    return places
+        places[np.searchsorted(wanted, sources[here])] = start + here
+    return places[which]
 
 
 def column_parts(store: Store, positions: Integers) -> Iterator[tuple[int, int, Reals]]:
@@ -116,43 +112,67 @@ def _export_store(store: Store, positions: Ints, out: Path, room_nbytes: int) ->
 # The formats of exported columns; every one goes through memory in blocks of rows.
 
 
-@dataclass(frozen=True)
 class Exported:
     """What is exported.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    wanted : int64 (k,)
+        Source positions of the columns.
+    columns : file
+        Their values, as :func:`gather_columns` writes them.
+    safe : bool
+        Whether texts that a spreadsheet would take for formulas are marked.
 
     Attributes
     ----------
     id_name, target_name : str
         Titles of the row ids and of the target.
+    classes : tuple of str
+        Labels of the target's codes; empty for a regression.
     header : list of str
         Names of the columns.
     categories : list
         Texts of the codes of each column; None where it holds numbers.
-    classes : tuple of str
-        Labels of the target's codes; empty for a regression.
     n_rows : int
         Rows of all blocks.
-    blocks : iterator
-        The rows, in their order: ids, values (m, k) with NaN where missing, and targets, which are
-        class codes or numbers.
-    safe : bool
-        Whether texts that a spreadsheet would take for formulas are marked.
-    dtype : str
-        Of the values, as the store keeps them.
-    known : dict of str to tuple of str
-        What the source said of the columns besides, by name.
     """
 
-    id_name: str
-    target_name: str
-    header: list[str]
-    categories: list[list[str] | None]
-    classes: tuple[str, ...]
-    n_rows: int
-    blocks: Iterator[tuple[list[str], Floats, list[Any]]]
-    safe: bool
-    dtype: str
-    known: dict[str, tuple[str, ...]]
+    def __init__(self, store: Store, wanted: Ints, columns: BinaryIO, *, safe: bool) -> None:
+        self.store, self.wanted, self._columns, self.safe = store, wanted, columns, safe
+        self.target_name, self.classes = store.manifest.target_name, store.manifest.classes
+        self.header = [store.names[i] for i in wanted.tolist()]
+        self.categories, id_name = _categories(store, wanted), store.manifest.row_id_name
+        if id_name is None:
+            id_name = "row_id"
+            while id_name in self.header or id_name == self.target_name:
+                id_name = "_" + id_name
+        self.id_name = id_name
+        self._rows = store.target_rows()  # of a target that only some have
+        self.n_rows = store.n_rows if self._rows is None else len(self._rows)
+
+    def blocks(self) -> Iterator[tuple[list[str], Floats, list[Any]]]:
+        """Yield the rows, in their order: ids, values (m, k), and targets.
+
+        Values are NaN where missing; targets are class codes or numbers.
+        """
+        store, n_rows, n_columns = self.store, self.store.n_rows, len(self.header)
+        target, ids = store.target(), iter(store.row_ids)
+        long_ids = max(0, store.manifest.lengths["row_ids_bytes"] // n_rows - USUAL_ID_NBYTES)
+        step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns) + long_ids))
+        for start in range(0, n_rows, step):
+            stop = min(start + step, n_rows)
+            block = np.empty((stop - start, n_columns))
+            for column in range(n_columns):
+                first = column * n_rows + start
+                block[:, column] = read_values(self._columns, stop - start, first)
+            some, here = list(islice(ids, stop - start)), target[start:stop]
+            if self._rows is not None:
+                there = np.intersect1d(np.arange(start, stop), self._rows) - start
+                some, block, here = [some[i] for i in there.tolist()], block[there], here[there]
+            yield some, block, here.tolist()
 
     def require_numbers(self, what: str) -> None:
         """Refuse categories.
@@ -176,7 +196,7 @@ def write_csv(file: BinaryIO, table: Exported) -> None:
     writer = csv.writer(text, lineterminator="\n")
     show = no_formula if table.safe else str
     writer.writerow(map(show, [table.id_name, *table.header, table.target_name]))
-    for ids, block, targets in table.blocks:
+    for ids, block, targets in table.blocks():
         for name, row, item in zip(ids, block, targets, strict=True):
             cells = [
                 number_text(value) if texts is None or value != value else show(texts[int(value)])  # noqa: PLR0124
@@ -205,7 +225,7 @@ def write_npy(file: BinaryIO, table: Exported) -> None:
     shape = (table.n_rows, len(table.header))
     head = {"descr": "<f8", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, head)
-    for _, block, _ in table.blocks:
+    for _, block, _ in table.blocks():
         file.write(np.ascontiguousarray(block, "<f8").tobytes())
 
 
@@ -218,7 +238,7 @@ def write_svmlight(file: BinaryIO, table: Exported) -> None:
     if table.classes:
         numbered = ", ".join(f"{i} {label!r}" for i, label in enumerate(table.classes))
         file.write(f"# classes: {numbered}\n".encode())
-    for _, block, targets in table.blocks:
+    for _, block, targets in table.blocks():
         for row, item in zip(block, targets, strict=True):
             there = np.flatnonzero(row != 0)
             cells = [f"{i + 1}:{float(row[i])!r}".removesuffix(".0") for i in there.tolist()]
@@ -256,7 +276,7 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
     schema = pa.schema([pa.field(*pair) for pair in zip(titles, types, strict=True)])
     classes = list(table.classes) or None
     with opened(schema) as writer:
-        for ids, block, targets in table.blocks:
+        for ids, block, targets in table.blocks():
             values = zip(block.T, table.categories, strict=True)
             columns = [_arrow_column(column, texts) for column, texts in values]
             last = _arrow_column(np.array(targets, np.float64), classes)
@@ -277,9 +297,12 @@ def write_h5ad(file: BinaryIO, table: Exported) -> None:
 
     table.require_numbers(".h5ad")
     text, n_rows, classes = h5py.string_dtype(), table.n_rows, table.classes
-    names = (table.target_name, *table.known)
+    columns, dtype = table.store.manifest.feature_columns, table.store.manifest.float_dtype
+    cells = table.store.feature_cells(table.wanted.tolist()) if columns else ()
+    known = dict(zip(columns, zip(*cells, strict=True), strict=False))
+    names = (table.target_name, *known)
     target, *titles = Names.numbered([re.sub("/|^_index$|^$", "_", name) for name in names])
-    of_columns = dict(zip(["_index", *titles], [table.header, *table.known.values()], strict=True))
+    of_columns = dict(zip(["_index", *titles], [table.header, *known.values()], strict=True))
 
     def put(at: Any, name: str, kind: str, version: str = "0.2.0", **given: Any) -> Any:
         made = at.create_dataset(name, **given) if given else at.create_group(name)
@@ -298,12 +321,12 @@ def write_h5ad(file: BinaryIO, table: Exported) -> None:
         if classes:
             put(obs, target, "categorical").attrs["ordered"] = False
             put(obs, f"{target}/categories", "string-array", data=classes, dtype=text)
-        place, dtype = (f"{target}/codes", "i4") if classes else (target, "f8")
-        targets = put(obs, place, "array", shape=n_rows, dtype=dtype)
+        place, kind = (f"{target}/codes", "i4") if classes else (target, "f8")
+        targets = put(obs, place, "array", shape=n_rows, dtype=kind)
         ids = put(obs, "_index", "string-array", shape=n_rows, dtype=text)
-        values = put(root, "X", "array", shape=(n_rows, len(table.header)), dtype=table.dtype)
+        values = put(root, "X", "array", shape=(n_rows, len(table.header)), dtype=dtype)
         first = 0
-        for some, block, here in table.blocks:
+        for some, block, here in table.blocks():
             rows = slice(first, first := first + len(some))
             ids[rows], values[rows], targets[rows] = some, block, here
 
@@ -422,7 +445,15 @@ def export_columns(
         elif out.suffix.lower() == BED_ENDING:
             _export_bed(store, np.sort(wanted), out)
         else:
-            _export_file(store, wanted, out, safe=safe)
+            with (
+                published_file(out) as scratch,
+                store.unchanged(),
+                tempfile.TemporaryFile(dir=out.parent) as columns,
+            ):
+                gather_columns(columns, store, wanted)
+                table = Exported(store, wanted, columns, safe=safe)
+                with scratch.open("w+b") as file:
+                    writer_of(out)(file, table)
 
 
 def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
@@ -453,38 +484,6 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
         Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
         Lease("rows on their way", 3 * BLOCK_NBYTES + arrow),
     ]
-
-
-def _export_file(store: Store, wanted: Ints, out: Path, *, safe: bool) -> None:
-    names, manifest = store.names, store.manifest
-    header = [names[i] for i in wanted.tolist()]
-    titles = manifest.feature_columns if (writer := writer_of(out)) is write_h5ad else ()
-    known = zip(*store.feature_cells(wanted.tolist()), strict=True) if titles else ()
-    id_name = manifest.row_id_name
-    if id_name is None:
-        id_name = "row_id"
-        while id_name in header or id_name == manifest.target_name:
-            id_name = "_" + id_name
-    with (
-        published_file(out) as scratch,
-        store.unchanged(),
-        tempfile.TemporaryFile(dir=out.parent) as columns,
-    ):
-        gather_columns(columns, store, wanted)
-        table = Exported(
-            id_name,
-            manifest.target_name,
-            header,
-            _categories(store, wanted),
-            manifest.classes,
-            store.n_rows if (rows := store.target_rows()) is None else len(rows),
-            _blocks(columns, store, len(wanted)),
-            safe,
-            manifest.float_dtype,
-            dict(zip(titles, known, strict=False)),
-        )
-        with scratch.open("w+b") as file:
-            writer(file, table)
 
 
 _STATUS = {"control": "1", "case": "2"}, {"0": "1", "1": "2"}, {"1": "1", "2": "2"}
@@ -525,25 +524,6 @@ def _export_bed(store: Store, wanted: Ints, out: Path) -> None:
             if texts[i] is not None or _native.pack_genotypes(values[None], packed) >= 0:
                 line((), names[asked[i]])
             bed.write(packed.data)
-
-
-def _blocks(
-    file: BinaryIO, store: Store, n_columns: int
-) -> Iterator[tuple[list[str], Floats, list[Any]]]:
-    target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
-    rows = store.target_rows()
-    long_ids = max(0, store.manifest.lengths["row_ids_bytes"] // n_rows - USUAL_ID_NBYTES)
-    step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns) + long_ids))
-    for start in range(0, n_rows, step):
-        stop = min(start + step, n_rows)
-        block = np.empty((stop - start, n_columns))
-        for column in range(n_columns):
-            block[:, column] = read_values(file, stop - start, column * n_rows + start)
-        some, here = list(islice(ids, stop - start)), target[start:stop]
-        if rows is not None:  # of a target that only some have
-            there = np.intersect1d(np.arange(start, stop), rows) - start
-            some, block, here = [some[i] for i in there.tolist()], block[there], here[there]
-        yield some, block, here.tolist()
 
 
 def _categories(store: Store, positions: Integers) -> list[list[str] | None]:

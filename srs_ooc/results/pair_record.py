@@ -144,16 +144,13 @@ def codes_of(
 
     uint16 (n_features, n_tested); of groups the order of their mean ranks.
     """
-    missing_code, units, rows = store.manifest.missing_code, task.units, task.rows
+    units, rows = task.units, task.rows
     wanted = tested if units is None else np.arange(units.n_rows)
     stored = (wanted if rows is None else rows[wanted]).astype(np.int32)
     found = np.empty((len(features), len(tested)), np.uint16)
-    for places, columns in columns_of(store, features, stored):
-        if units is None:
-            found[places] = columns
-        else:
-            found[places] = units.mean_ranks(columns, missing_code)[:, tested]
-    return found, missing_code if units is None else units.missing_code
+    for places, columns in columns_of(store, features, stored, units):
+        found[places] = columns if units is None else columns[:, tested]
+    return found, (units or store.manifest).missing_code
 
 
 def _parts(

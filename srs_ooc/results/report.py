@@ -484,9 +484,9 @@ def signed(measure: str, effect: float) -> float:
 
 def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float, float, bool]]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
-    task, coded = report.task.by_group(), report.manifest.missing_code
+    task = report.task.by_group()
     units = task.units  # where rows come in groups, tests take one row a group
-    missing = coded if units is None else units.missing_code
+    missing = (units or report.manifest).missing_code
     of_tests, of_effects = target_of(task), effect_target(task)
     categories = report.store.categories()
     spaced = np.array(_spaced(report.manifest.n_features, SHOWN))
@@ -494,9 +494,8 @@ def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float,
         spaced = np.setdiff1d(spaced, excluded)
     left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
     at = np.array(left, np.int64), report.rows_looked_at()
-    for places, columns in columns_of(report.store, *at):
-        tested_on = columns if units is None else units.mean_ranks(columns, coded)
-        for place, column in zip(places.tolist(), tested_on, strict=True):
+    for places, columns in columns_of(report.store, *at, units):
+        for place, column in zip(places.tolist(), columns, strict=True):
             used, codes = np.unique(column, return_inverse=True)
             tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
             neg_log10_p = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from srs_ooc.evidence import rank_tests
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, beside_others, cost, n_looked_at
 from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget
+from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import pairs_of
 from srs_ooc.evidence.pairs import MOST_ROWS as PAIRS_ROWS
 from srs_ooc.evidence.pairs import Halves, Scanned, most_halves
@@ -60,6 +60,8 @@ _PERMUTED = 1 << 21
 """Rows of permuted targets that are held together."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
+Columns = Iterator[tuple[slice, NDArray[Any]]]
+"""Places among some features, and the codes of these in all rows, one feature a line."""
 
 
 def target_of(task: Task, rows: Indices | None = None) -> RankTarget:
@@ -88,40 +90,6 @@ def effect_target(task: Task) -> EffectTarget:
     return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, task.censored)
 
 
-class TestTable:
-    """The table that features are tested on: a row a training row, or a whole group of them.
-
-    Attributes
-    ----------
-    task : Task
-        Its rows.
-    missing_code : int
-        Number of codes that are no missing values.
-    """
-
-    def __init__(self, resources: Resources) -> None:
-        self._resources, self.task = resources, resources.task.by_group()
-        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
-        if self._units is not None:
-            self.missing_code = self._units.missing_code
-
-    def categorical(self, features: Uints32) -> Bools | None:
-        """Return which features are; None where none is, or where means of groups are ranked."""
-        flags = self._resources.categorical if self._units is None else None
-        return None if flags is None else flags[features]
-
-    def ranks_names(self, features: Uints32) -> Bools:
-        """Return whose values are means of ranks of categories: higher or lower says nothing."""
-        flags = None if self._units is None else self._resources.categorical
-        return np.zeros(len(features), np.bool_) if flags is None else flags[features]
-
-    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
-        """Yield the codes of features, as :func:`feature_columns` does."""
-        units, missing_code = self._units, self._resources.manifest.missing_code
-        for columns in feature_columns(self._resources, features, at_once):
-            yield columns if units is None else units.mean_ranks(columns, missing_code)
-
-
 class TestedFeatures:
     """Strengths of the first of all features, kept by page in a ledger while they are computed.
 
@@ -131,65 +99,41 @@ class TestedFeatures:
     ----------
     neg_log10_p : float32 (n_features,)
         NaN where not tested yet, or left out.
-    n, done : int
-        Features to test, and how many of these are.
+    done : int
+        How many features are tested.
     counts : int64 (N_BINS,)
         Of the p-values of their location, by bins (:func:`srs_ooc.evidence.rank_tests.binned`).
     """
 
     def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
-        n_features = resources.n_features
-        self.neg_log10_p = np.full(n_features, np.nan, np.float32)
-        self._candidates, self._ledger = resources.candidates, ledger
-        self.n = n_features if self._candidates is None else len(self._candidates)
+        self.neg_log10_p = np.full(resources.n_features, np.nan, np.float32)
+        self._among, self._ledger = resources.among, ledger
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
-        self.done = self._n_kept = self._committed = 0
-        self.counts = np.zeros(N_BINS, np.int64)
-        self._counts: dict[int, NDArray[np.uint16]] = {}  # of the pages that are not full and kept
-        while ledger is not None and self._load(ledger):
-            self._committed = self.done
+        self.done = self._n_kept = 0
+        self.counts: Integers = np.zeros(N_BINS, np.int64)
+        while ledger is not None:
+            page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
+            if page is None or page["first"] != self.done or page["counts"].dtype != np.int64:
+                break  # or counted by page, as it was once
+            self.add(page["strengths"], page["log_p"], page["counts"])
+        self._committed = self.done
 
     def features(self, at: slice) -> Uints32:
         """Return those of some places."""
-        if self._candidates is None:
-            return np.arange(at.start, at.stop, dtype=np.uint32)
-        return self._candidates[at]
+        return self._among(np.arange(at.start, at.stop, dtype=np.uint32))
 
-    def add(self, neg_log10_p: Floats32, log_p: Floats) -> None:
-        """Take those of the next features, and p-values of those that are promising."""
+    def add(self, neg_log10_p: Floats32, log_p: Floats, counts: Integers) -> None:
+        """Take those of the next features, p-values of the promising ones, and counts of all."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
-        some = np.flatnonzero(neg_log10_p >= _PROMISING)
-        bins = rank_tests.p_value_bins(log_p[:, Contrast.LOCATION])
-        pages = np.arange(self.done, self.done + len(bins)) // PAGE_ITEMS
-        for page in np.unique(pages).tolist():
-            self._count(page, rank_tests.binned(bins[pages == page]))
-        self._add(features, neg_log10_p, features[some], log_p[some])
-
-    def _count(self, page: int, counts: Integers) -> None:
-        self._counts[page] = self._counts.get(page, 0) + counts.astype(np.uint16)
-        self.counts += counts
-
-    def _add(
-        self, features: Uints32, neg_log10_p: Floats32, promising: Uints32, log_p: Floats
-    ) -> None:
-        n = min(len(promising), len(self._kept) - self._n_kept)
+        n = min(len(log_p), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
-        self._kept[to], self._log_p[to] = promising[:n], log_p[:n]
-        self.neg_log10_p[features] = neg_log10_p
+        self._kept[to], self._log_p[to] = features[neg_log10_p >= _PROMISING][:n], log_p[:n]
+        self.neg_log10_p[features], self.counts = neg_log10_p, counts
         self._n_kept, self.done = to.stop, self.done + len(features)
 
     def promising(self) -> tuple[Uints32, Floats]:
         """Return the first promising features, ascending, and p-values of their contrasts."""
         return self._kept[: self._n_kept], self._log_p[: self._n_kept]
-
-    def _load(self, ledger: Ledger) -> bool:
-        page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
-        if page is None or page["first"] != self.done:
-            return False
-        features = self.features(slice(self.done, self.done + len(page["strengths"])))
-        self._count(self.done // PAGE_ITEMS, page["counts"])
-        self._add(features, page["strengths"], page["promising"], page["log_p"])
-        return True
 
     def commit(self) -> float:
         """Keep what was added since; return the seconds it took."""
@@ -197,8 +141,7 @@ class TestedFeatures:
         pages = range(self._committed // PAGE_ITEMS, ceil_div(self.done, PAGE_ITEMS))
         if self._ledger is not None and self.done > self._committed:
             self._ledger.write_all((f"{STRENGTHS}{page}", self._page(page)) for page in pages)
-        self._committed, last = self.done, self.done // PAGE_ITEMS
-        self._counts = {page: c for page, c in self._counts.items() if page == last}
+        self._committed = self.done
         return time.monotonic() - start
 
     def _page(self, number: int) -> dict[str, NDArray[Any]]:
@@ -211,20 +154,23 @@ class TestedFeatures:
             "strengths": self.neg_log10_p[features],
             "promising": kept[held],
             "log_p": log_p[held],
-            "counts": self._counts[number],
+            "counts": self.counts,  # of this page and all before, in the last one
         }
 
 
 class MarginalTests:
     """Rank tests of features against the target, one at a time, within strata where there are any.
 
-    Contrasts have their first shares of the level until :meth:`split_level`. What is found of all
-    features is kept in the ledger, where there is one.
+    A row of what is tested is a training row, or a whole group of them. Contrasts have their first
+    shares of the level until :meth:`split_level`. What is found of all features is kept in the
+    ledger, where there is one.
 
     Attributes
     ----------
-    table : TestTable
-        What is tested.
+    task : Task
+        The rows that are tested.
+    missing_code : int
+        Number of codes that are no missing values.
     tell : callable
         That of the resources.
     location : int64 (N_BINS,)
@@ -233,15 +179,32 @@ class MarginalTests:
 
     def __init__(self, resources: Resources, ledger: Ledger | None = None) -> None:
         self._resources, self._ledger = resources, ledger
-        self.tell = resources.tell
-        self.table = TestTable(resources)
-        self._target = target_of(self.table.task)
-        self.location = np.zeros(N_BINS, np.int64)
+        self.tell, self.task = resources.tell, resources.task.by_group()
+        self._units = self.task.units
+        self.missing_code = (self._units or resources.manifest).missing_code
+        self._target = target_of(self.task)
+        self.location: Integers = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: Bytes | None = None
         self._at_once = _COLUMNS
         # Tested features, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
+
+    def categorical(self, features: Uints32) -> Bools | None:
+        """Return which features are; None where none is, or where means of groups are ranked."""
+        flags = self._resources.categorical if self._units is None else None
+        return None if flags is None else flags[features]
+
+    def columns(self, features: Uints32, at_once: int = _COLUMNS) -> Columns:
+        """Yield the codes of features, as :func:`feature_columns` does."""
+        units, missing_code = self._units, self._resources.manifest.missing_code
+        for at, columns in feature_columns(self._resources, features, at_once):
+            yield at, columns if units is None else units.mean_ranks(columns, missing_code)
+
+    @property
+    def n_leaders(self) -> int:
+        """How many features are looked at beside one another, if there are as many."""
+        return n_looked_at(min(self.task.n_rows, MOST_ROWS), self._target.n_scores)
 
     def split_level(self, neg_log10_p: Floats32) -> None:
         """Give each contrast of a feature its share by what the other features show.
@@ -256,11 +219,11 @@ class MarginalTests:
         n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
         own = np.full(len(neg_log10_p), NO_CONTRAST, np.uint8)
         for features in _from(neg_log10_p, log(max(n_tested, 1) / rank_tests.CERTAIN) / log(10.0)):
-            own[features] = self.contrasts_of(features)
+            own[features] = self.strongest_of(features)[1]
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own
         for features in _from(neg_log10_p, _PROMISING):
-            neg_log10_p[features] = self.of(features)
+            neg_log10_p[features] = self.strongest_of(features)[0]
         self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
     def shares_of(self, features: Uints32) -> Floats:
@@ -277,11 +240,13 @@ class MarginalTests:
         most = max(self._resources.n_features // _KEPT, _LEAST_KEPT)
         tested, due = TestedFeatures(self._resources, self._ledger, most), commit_due()
         try:
-            for at in self._paced(tested.n, tested.done):
+            for at in self._paced(self._resources.n_candidates, tested.done):
                 features = tested.features(at)
-                log_p = self._log_p(features)
-                strengths = rank_tests.strongest_of(log_p, self.shares_of(features))[0]
-                tested.add(strengths.astype(np.float32), log_p)
+                log_p, shares = self._log_p(features), self.shares_of(features)
+                strengths = rank_tests.strongest_of(log_p, shares)[0].astype(np.float32)
+                bins = rank_tests.p_value_bins(log_p[:, Contrast.LOCATION])
+                counts = tested.counts + rank_tests.binned(bins)
+                tested.add(strengths, log_p[strengths >= _PROMISING], counts)
                 if time.monotonic() >= due:
                     due = commit_due(tested.commit())
         except StoppedError:
@@ -294,7 +259,7 @@ class MarginalTests:
     def n_halves(self, n_features: int) -> int:
         """Return how many halves of so many features are looked at in pairs; 0 where none are."""
         asked, n_rows = pairs_of(self._resources.spec.judging), self._resources.manifest.n_rows
-        return most_halves(asked, n_rows, n_features, max(1, len(self.table.task.classes)))
+        return most_halves(asked, n_rows, n_features, max(1, len(self.task.classes)))
 
     def best_pairs(self, neg_log10_p: Floats32, most: int) -> Uints32:
         """Return the pairs of all tested features that show most together; uint32 (n, 2).
@@ -306,20 +271,18 @@ class MarginalTests:
         most : int
             Halves that are looked at: of three levels those at both cuts, if so many allow it.
         """
-        table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
-        rows = some_rows(table.task.n_rows, PAIRS_ROWS)
-        halves = Halves(target_of(table.task, rows), rows, table.missing_code, most)
+        features = np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
+        rows = some_rows(self.task.n_rows, PAIRS_ROWS)
+        halves = Halves(target_of(self.task, rows), rows, self.missing_code, most)
         are_three: list[Bools] = [np.zeros(0, np.bool_)]
-        for columns in table.columns(features):
-            at = len(halves.features)
-            halves.add(columns, range(at, at + len(columns)), other=False)
+        for at, columns in self.columns(features):
+            halves.add(columns, range(at.start, at.stop), other=False)
             are_three.append(halves.three_levels(columns))
             self.tell()
         three = np.flatnonzero(np.concatenate(are_three))
         if len(features) + len(three) <= most:
-            places = iter(three.tolist())
-            for columns in table.columns(features[three]):
-                halves.add(columns, islice(places, len(columns)), other=True)
+            for at, columns in self.columns(features[three]):
+                halves.add(columns, three[at].tolist(), other=True)
         return features[halves.best(self._scanned(halves))[0]]
 
     def _scanned(self, halves: Halves) -> Scanned:
@@ -354,19 +317,17 @@ class MarginalTests:
 
         Correlations, and p-values with the target permuted within strata, are those of a sample.
         """
-        candidates, n_rows = self._resources.candidates, self.table.task.n_rows
-        n = self._resources.n_features if candidates is None else len(candidates)
+        n, n_rows = self._resources.n_candidates, self.task.n_rows
         sample = np.linspace(0, n - 1, min(n, _SAMPLED)).astype(np.uint32)
-        sample = sample if candidates is None else candidates[sample]
+        sample = self._resources.among(sample)
         n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL)
         n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
         targets = [self._target.permuted(key) for key in range(n_targets)]
-        null, done = np.empty((len(targets), len(sample)), np.intp), 0
+        null = np.empty((len(targets), len(sample)), np.intp)
         rows, covariates = some_rows(n_rows, _SAMPLED), self._target.covariates
         kept = np.empty((0, len(rows)), np.uint8)  # what covariates leave of the sample
-        for columns in self.table.columns(sample):
-            some = slice(done, done + len(columns))
-            coded, kinds = self._coded(columns), self.table.categorical(sample[some])
+        for some, columns in self.columns(sample):
+            coded, kinds = self._coded(columns), self.categorical(sample[some])
             left = None
             if covariates is not None:
                 left = rank_tests.adjusted_steps(*coded, covariates)
@@ -376,23 +337,18 @@ class MarginalTests:
                 log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds, steps=left)
                 found[some] = rank_tests.p_value_bins(log_p[:, only])
                 self.tell()
-            done = some.stop
         is_there = null[0] < N_BINS  # by the margins alone
         codes = (kept[is_there], rank_tests.UNSCORED) if len(kept) else None
         if codes is None and is_there.any():
-            codes = _codes_of(self.table, sample[is_there], rows)
+            codes = _codes_of(self, sample[is_there], rows)
         squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
         return rank_tests.inflation_of(self.location, null[:, is_there], squares, len(rows))
 
-    def of(self, features: Uints32) -> Floats32:
-        """Return -log10 p of some features, the same as among all."""
-        return self._strongest(features)[0]
+    def strongest_of(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        """Return -log10 p of some features, the same as among all, and what shows it.
 
-    def contrasts_of(self, features: Uints32) -> Bytes:
-        """Return the :class:`Contrast` that shows most of each of some features."""
-        return self._strongest(features)[1]
-
-    def _strongest(self, features: Uints32) -> tuple[Floats32, Bytes]:
+        That is the :class:`Contrast` of each that shows most.
+        """
         n = len(features)
         strengths, contrasts = np.zeros(n, np.float32), np.zeros(n, np.uint8)
         for at in self._paced(n):
@@ -440,12 +396,10 @@ class MarginalTests:
         n_threads = self._resources.n_testers
 
         def test(at: slice) -> None:
-            done = at.start
-            for columns in self.table.columns(features[at], _TESTED):
-                some = slice(done, done + len(columns))
-                coded, kinds = self._coded(columns), self.table.categorical(features[some])
-                found[some] = contrasts_log_p(*coded, target, categorical=kinds)
-                done = some.stop
+            those, out = features[at], found[at]
+            for some, columns in self.columns(those, _TESTED):
+                coded, kinds = self._coded(columns), self.categorical(those[some])
+                out[some] = contrasts_log_p(*coded, target, categorical=kinds)
 
         if n_threads == 1 or len(features) <= _COLUMNS:
             test(slice(0, len(features)))
@@ -460,7 +414,7 @@ class MarginalTests:
 
         Codes of two bytes are numbered from 0 as they are in use, missing ones last.
         """
-        missing_code = self.table.missing_code
+        missing_code = self.missing_code
         if columns.itemsize == 1:
             return columns, missing_code
         is_used = np.zeros(missing_code + 1, np.bool_)
@@ -484,25 +438,23 @@ def _from(neg_log10_p: Floats32, bar: float) -> Iterator[Uints32]:
             yield (at.start + some).astype(np.uint32)
 
 
-def feature_columns(
-    resources: Resources, features: Uints32, at_once: int = _COLUMNS
-) -> Iterator[NDArray[Any]]:
-    """Yield the codes of features, at most ``at_once`` (n_columns, n_rows) at a time."""
+def feature_columns(resources: Resources, features: Uints32, at_once: int = _COLUMNS) -> Columns:
+    """Yield places among features and their codes, at most ``at_once`` (n_columns, n_rows)."""
     n_rows = resources.n_rows
     size = max(1, min(at_once, TESTED_CELLS // n_rows, len(features)))
     block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
     for start in range(0, len(features), size):
         some = features[start : start + size].astype(np.uint32)  # of a table: aligned then
         resources.source.gather(some, block)
-        yield block.as_columns(len(some))
+        yield slice(start, start + len(some)), block.as_columns(len(some))
 
 
 def columns_of(
-    store: Store, features: Integers, rows: Ints32
+    store: Store, features: Integers, rows: Ints32, units: Exchangeability | None = None
 ) -> Iterator[tuple[Indices, NDArray[Any]]]:
     """Yield places among features of a store and their codes (m, n_rows), some at a time.
 
-    They are read in stored order.
+    They are read in stored order. Of whole groups, ``units`` of the rows, they are mean ranks.
 
     Raises
     ------
@@ -510,13 +462,14 @@ def columns_of(
         If the store cannot be read, or was replaced.
     """
     order = np.argsort(features, kind="stable")
-    size = max(1, min(_COLUMNS, _READ_CELLS // len(rows)))
-    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
+    size, manifest = max(1, min(_COLUMNS, _READ_CELLS // len(rows))), store.manifest
+    block = Block(size, len(rows), manifest.code_nbytes, tiled=False)
     with store.unchanged(), store.columns(mapped=False) as columns:
         for start in range(0, len(order), size):
             places = order[start : start + size]
             columns.gather(features[places].astype(np.uint32), block, rows)
-            yield places, block.as_columns(len(places))
+            codes = block.as_columns(len(places))
+            yield places, codes if units is None else units.mean_ranks(codes, manifest.missing_code)
 
 
 # The most promising features beside one another: which are looked at, in which rows.
@@ -539,20 +492,6 @@ def strongest(neg_log10_p: Floats32, key: int, most: int) -> Uints32:
     return features[~np.isnan(neg_log10_p[features])]
 
 
-def strongest_alone(
-    tests: MarginalTests, neg_log10_p: Floats32, key: int
-) -> tuple[Uints32, Floats32]:
-    """Return as many features as are looked at beside one another, the strongest alone first.
-
-    And their -log10 p. Those given are by the first shares of the contrasts: no feature has a part
-    in those of others.
-    """
-    task = tests.table.task
-    n_rows, n_scores = min(task.n_rows, MOST_ROWS), target_of(task).n_scores
-    features = strongest(neg_log10_p, key, n_looked_at(n_rows, n_scores))
-    return features, neg_log10_p[features]
-
-
 def add_tests_beside(
     tests: MarginalTests, neg_log10_p: Floats32, leaders: tuple[Uints32, Floats32], closing: Uints32
 ) -> dict[int, list[int]]:
@@ -570,7 +509,8 @@ def add_tests_beside(
         Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
         the cost of choosing it.
     leaders : uint32 (m,) and float32 (m,)
-        As of :func:`strongest_alone`.
+        As many features as are looked at, the strongest alone first, and their -log10 p by the
+        first shares of the contrasts: no feature has a part in those of others.
     closing : uint32 (n,)
         Features by their place in the closing stage.
 
@@ -585,9 +525,8 @@ def add_tests_beside(
         tests.tell(Step(f"{TESTS} beside others", done, total, unit="partitions"))
 
     n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
-    table = tests.table
-    rows = some_rows(table.task.n_rows, MOST_ROWS)
-    target = target_of(table.task, rows)
+    rows = some_rows(tests.task.n_rows, MOST_ROWS)
+    target = target_of(tests.task, rows)
     most, first = len(leaders[0]), leaders[0]
     if most < n_tested:  # a half, so that others may be among those looked at
         first = first[: most // 2]
@@ -597,10 +536,10 @@ def add_tests_beside(
             closing = np.concatenate([tests.best_pairs(neg_log10_p, n_halves).ravel(), closing])
             tests.tell()
         features = _promising(leaders[0], len(first), closing)
-        codes, missing_code = _codes_of(table, features, rows)
+        codes, missing_code = _codes_of(tests, features, rows)
         alone = neg_log10_p[features].astype(np.float64)
         shares = tests.shares_of(features)
-        kinds = table.categorical(features)
+        kinds = tests.categorical(features)
         places = np.searchsorted(features, first)
         known = leaders[1][: len(first)].astype(np.float64) - cost(0, n_tested)
         found = beside_others(
@@ -634,10 +573,10 @@ def _promising(leaders: Uints32, n_first: int, closing: Uints32) -> Uints32:
     return np.sort(np.concatenate([first, best, rest]))
 
 
-def _codes_of(table: TestTable, features: Uints32, rows: Indices) -> tuple[Integers, int]:
+def _codes_of(tests: MarginalTests, features: Uints32, rows: Indices) -> tuple[Integers, int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in table.columns(features)])
-    missing_code = table.missing_code
+    codes = np.concatenate([columns[:, rows] for _, columns in tests.columns(features)])
+    missing_code = tests.missing_code
     if codes.itemsize == 1:
         return codes, missing_code
     for column in codes:  # as few as are in use, or a test would take room for all there can be

@@ -86,23 +86,18 @@ def connect_reader(file: Path) -> sqlite3.Connection:
     RunError
         If that takes a permission that this process does not have.
     """
-    try:
-        return _open_and_read(file)
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in _REFUSED:
-            raise
+    with ExitStack() as opened:
+        try:
+            database = opened.enter_context(closing(_open(file, "mode=ro")))
+            # Only as it is read of, the files beside it are opened or made.
+            database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _REFUSED:
+                raise
+        else:
+            opened.pop_all()
+            return database
     return _connect_unchanging(file)
-
-
-def _open_and_read(file: Path) -> sqlite3.Connection:
-    """Open a database and read of it: only then the files beside it are opened or made."""
-    database = _open(file, "mode=ro")
-    try:
-        database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
-        database.close()
-        raise
-    return database
 
 
 def _connect_unchanging(file: Path) -> sqlite3.Connection:
@@ -202,12 +197,9 @@ def write_note(run: Path, note: Note, *, anew: bool = False) -> None:
     """Note a commit that is safe on disk; ``anew`` in all slots, whatever they say."""
     handle = os.open(run / NOTE_FILE, os.O_RDWR | (os.O_CREAT if anew else 0), 0o644)
     try:
-        if anew:
-            os.pwrite(handle, _slot(*note) * _N_SLOTS, 0)
-            os.fsync(handle)
-        else:
-            os.pwrite(handle, _slot(*note), note[0] % _N_SLOTS * _SLOT_NBYTES)
-            _sync(handle)
+        n, first = (_N_SLOTS, 0) if anew else (1, note[0] % _N_SLOTS)
+        os.pwrite(handle, _slot(*note) * n, first * _SLOT_NBYTES)
+        _sync(handle)
     finally:
         os.close(handle)
 
@@ -714,12 +706,12 @@ class Ledger(Closing):
         if self._process != os.getpid():
             raise RunError(f"{self.run}: expected the process that opened it, found a fork.")
         commits, before, mark = self._stands
-        with self._translated():
-            with self._transaction("BEGIN IMMEDIATE"):
-                yield
-                self._put_meta(COMMITS, commits + 1)
-                self._put_meta(DIGEST, records_digest(self._database))
-            self._stands = commits + 1, before if iteration is None else iteration, mark
+        with self._translated(), self._database:  # commits, or rolls back
+            self._database.execute("BEGIN IMMEDIATE")
+            yield
+            self._put_meta(COMMITS, commits + 1)
+            self._put_meta(DIGEST, records_digest(self._database))
+        self._stands = commits + 1, before if iteration is None else iteration, mark
         self._write_note()
 
     def _check_digest(self) -> None:
@@ -737,18 +729,9 @@ class Ledger(Closing):
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read in the block as of one commit."""
-        with self._translated(), self._transaction("BEGIN"):
+        with self._translated(), self._database:
+            self._database.execute("BEGIN")
             yield self._database
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        self._database.execute(begin)
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -28,7 +28,7 @@ from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_val
 from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
 from srs_ooc.runs import feature_tests
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.feature_tests import NOBODY, MarginalTests, TestTable
+from srs_ooc.runs.feature_tests import NOBODY, MarginalTests
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
@@ -169,10 +169,14 @@ def verdict_on(
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     neg_log10_p = tests.of_all()
-    leaders = feature_tests.strongest_alone(tests, neg_log10_p, key)
+    leading = feature_tests.strongest(neg_log10_p, key, tests.n_leaders)
+    leaders = leading, neg_log10_p[leading]
     tests.split_level(neg_log10_p)
-    facts = _marginal_facts(neg_log10_p, level) | tests.inflation()
-    if note := tests.table.task.note:
+    weakest = least_passing(neg_log10_p, level)
+    cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
+    n_marginal = int(np.count_nonzero(neg_log10_p >= weakest))
+    facts = {"marginal_cutoff": float(cutoff), "n_marginal": n_marginal} | tests.inflation()
+    if note := tests.task.note:
         facts["groups"] = note
     alone = neg_log10_p.copy()
     others = feature_tests.add_tests_beside(tests, neg_log10_p, leaders, state.features)
@@ -192,12 +196,12 @@ def verdict_on(
     table["stored"], table["selected"] = features, is_selected[order]
     table["q_value"], table["p_value"] = q_values[order], p_values[order]
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
-    table["differs_in"] = tests.contrasts_of(features)
-    clusters = correlation.single_linkage(*_codes_of(resources, features[:CLUSTERED]))
+    table["differs_in"] = tests.strongest_of(features)[1]
+    clusters = correlation.single_linkage(*sampled_codes(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
-    _add_effects(resources, tests.table, table, facts["marginal_cutoff"], n_tested)
-    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
+    _add_effects(resources, tests, table, cutoff, n_tested)
+    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= cutoff))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
     shown_first = _first_by_worth(resources, table, strengths)
@@ -235,7 +239,7 @@ def _q_values(
 
 
 def _add_effects(
-    resources: Resources, tested: TestTable, table: NDArray[Any], cutoff: float, n_tested: int
+    resources: Resources, tested: MarginalTests, table: NDArray[Any], cutoff: float, n_tested: int
 ) -> None:
     """Say of selected and marginally significant features which way they differ, and how much."""
     table["measure"], table["toward"] = Measure.NONE, -1
@@ -244,31 +248,22 @@ def _add_effects(
     target = feature_tests.effect_target(task)
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
-    wanted = wanted[~tested.ranks_names(features[wanted])]
+    if task.units is not None and resources.categorical is not None:
+        # Of means of ranks of categories, higher or lower says nothing.
+        wanted = wanted[~resources.categorical[features[wanted]]]
     z = wide_enough(len(wanted), n_tested)
     kinds = tested.categorical(features[wanted])
-    is_categorical = np.zeros(len(table), np.bool_)
-    is_categorical[wanted] = False if kinds is None else kinds
-    done = 0
-    for columns in tested.columns(features[wanted]):
-        resources.tell(Step("effects", done, len(wanted), unit="features"))
-        for i, column in zip(wanted[done:], columns, strict=False):
+    kinds = np.zeros(len(wanted), np.bool_) if kinds is None else kinds
+    for at, columns in tested.columns(features[wanted]):
+        resources.tell(Step("effects", at.start, len(wanted), unit="features"))
+        for i, kind, column in zip(wanted[at], kinds[at].tolist(), columns, strict=True):
             contrast = table["differs_in"][i] if passes[i] else Contrast.LOCATION
-            is_named, given = bool(is_categorical[i]), (column, missing_code, target, contrast)
-            found = effect_of(*given, is_categorical=is_named, z=z)
+            given = column, missing_code, target, contrast
+            found = effect_of(*given, is_categorical=kind, z=z)
             table["measure"][i], table["toward"][i], (table["effect"][i], *ends) = found
             if task.groups is None:  # else rows are not independent, and ends would be too close
                 table["low"][i], table["high"][i] = ends
-        done += len(columns)
-        resources.tell(Step("effects", done, len(wanted), unit="features"))
-
-
-def _marginal_facts(neg_log10_p: Floats32, level: float) -> dict[str, Any]:
-    """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
-    weakest = least_passing(neg_log10_p, level)
-    cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
-    n_marginal = int(np.count_nonzero(neg_log10_p >= weakest))
-    return {"marginal_cutoff": float(cutoff), "n_marginal": n_marginal}
+        resources.tell(Step("effects", at.stop, len(wanted), unit="features"))
 
 
 def _closing_columns(
@@ -289,13 +284,13 @@ def _closing_columns(
     return scores, np.where(is_there, agreement[places], np.nan)
 
 
-def _codes_of(
+def sampled_codes(
     resources: Resources, features: Uints32, most: int = correlation.MOST_ROWS
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows, most)
     pieces = feature_tests.feature_columns(resources, features)
-    codes = np.concatenate([columns[:, rows] for columns in pieces])
+    codes = np.concatenate([columns[:, rows] for _, columns in pieces])
     return codes, resources.manifest.missing_code
 
 
@@ -359,7 +354,7 @@ def _first_by_worth(resources: Resources, table: NDArray[Any], neg_log10_p: Floa
         return stored
     # By their roots, which grow as a correlation with the target does.
     worth = np.sqrt(np.maximum(neg_log10_p[:HEAD].astype(np.float64), 0))
-    columns = RankColumns(*_codes_of(resources, head, ROWS))
+    columns = RankColumns(*sampled_codes(resources, head, ROWS))
     tie = key_of(resources.spec.run.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
@@ -409,11 +404,11 @@ class FeatureRecord:
 
     name: str
     rank: int
-    selected: bool
-    kept: bool
-    importance: float | None
-    importance_ensemble: float | None
-    n_drawn: int
+    selected: bool = False
+    kept: bool = False
+    importance: float | None = None
+    importance_ensemble: float | None = None
+    n_drawn: int = 0
     p_better: float | None = None
     entered: int | None = None
     q_value: float | None = None
@@ -480,11 +475,8 @@ class Lines:
         self._store, n_features = store, store.n_features
         self._unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
-        self.positions = np.empty(n_features, np.uint32)
         with store.unchanged():
-            self._names = store.names
-            for start, piece in store.pieces("positions"):
-                self.positions[start : start + len(piece)] = piece
+            self._names, self.positions = store.names, np.asarray(store.array("positions"))
         self.tally = Tally(n_features, wins=not ledger.spec.concludes)
         self.n_iterations = ledger.load({TALLY: self.tally} | parts).iteration
         self.verdict = verdict or Verdict.of(ledger)
@@ -500,18 +492,12 @@ class Lines:
 
     def record(self, rank: int, stored: int, **further: Any) -> FeatureRecord:
         """Return the line of a stored feature, whose rank is known."""
-        n_drawn, n_iterations = int(self.tally.n_drawn[stored]), self.n_iterations
-        total = int(self.tally.importance[stored]) / self._unit
-        fields: dict[str, Any] = {
-            "name": self.name(stored),
-            "rank": rank,
-            "selected": False,
-            "kept": False,
-            "importance": total / n_drawn if n_drawn else None,
-            "importance_ensemble": total / n_iterations if n_drawn else None,
-            "n_drawn": n_drawn,
-        }
-        return self.record_type(**fields | self._judged(stored) | further)
+        fields: dict[str, Any] = self._judged(stored)
+        if n_drawn := int(self.tally.n_drawn[stored]):
+            total = int(self.tally.importance[stored]) / self._unit
+            fields |= {"n_drawn": n_drawn, "importance": total / n_drawn}
+            fields["importance_ensemble"] = total / self.n_iterations
+        return self.record_type(self.name(stored), rank, **fields | further)
 
     def _judged(self, stored: int) -> dict[str, Any]:
         """Return what the verdict says of a feature; nothing of one that it does not rank."""

@@ -31,24 +31,6 @@ from srs_ooc.samplers.base import PREDICTIONS, method_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Verified
 
-
-def verify_run(run: Path) -> Verified:
-    """Check all that a run keeps, as of its last commit; it may be going on.
-
-    Its note, the structure of its database, every record, page and checksum there, its trees, the
-    thresholds kept beside them, and the runs on halves and folds under way. Everything is read in
-    pieces of at most 1 MB.
-
-    Raises
-    ------
-    RunError
-        At the first thing that is missing or damaged.
-    """
-    parts = list(_parts_of(run))
-    nbytes = sum(n_read for _, _, n_read in parts)
-    return Verified(nbytes, {what: count for what, count, _ in parts})
-
-
 # Each of what follows says what was found whole, in the plural and with the file it is in, how many
 # there are, and their bytes as far as they were read.
 
@@ -160,6 +142,10 @@ class Verification(Verified):
 def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """Read every byte of a store or a run that any command could use, and compare.
 
+    Of a run, as of its last commit (it may be going on): its note, the structure of its database,
+    every record, page and checksum there, its trees, the thresholds kept beside them, and the runs
+    on halves and folds under way. Everything is read in pieces of at most 1 MB.
+
     Raises
     ------
     StoreError, RunError
@@ -167,15 +153,14 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     BudgetError
         If the cap cannot hold it.
     """
-    is_run = isinstance(path, Path) and (path / FILE).is_file()
-    if isinstance(path, Path) and is_run:
+    if isinstance(path, Path) and (path / FILE).is_file():
         Budget(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
-        found = verify_run(path)
-    else:
-        store = open_store(path)
-        # which positions were seen, kinds and counts of codes; places of categorical features
-        places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
-        lease = Lease("reading a store in pieces", READING_NBYTES + places)
-        Budget(memory_nbytes, [lease]).check()
-        found = store.verify()
-    return Verification(found.nbytes, found.files, path, is_run)
+        parts = list(_parts_of(path))
+        nbytes = sum(n_read for _, _, n_read in parts)
+        return Verification(nbytes, {what: count for what, count, _ in parts}, path, True)
+    store = open_store(path)
+    # which positions were seen, kinds and counts of codes; places of categorical features
+    places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
+    Budget(memory_nbytes, [Lease("reading a store in pieces", READING_NBYTES + places)]).check()
+    found = store.verify()
+    return Verification(found.nbytes, found.files, path, False)

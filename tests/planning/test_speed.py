@@ -383,14 +383,14 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
     def tests_alone(tests, features):
         n_tests.append(len(features))
         clock.now += len(features) * 0.125
-        return np.ones(len(features), np.float32)
+        return np.ones(len(features), np.float32), np.zeros(len(features), np.uint8)
 
     def tests_beside(tests, neg_log10_p, leaders, closing):
         assert np.flatnonzero(neg_log10_p == 1).tolist() == sorted(leaders[0].tolist())
         clock.now += len(closing) * 0.5
 
     monkeypatch.setattr(speed, "closed", closes)
-    monkeypatch.setattr(MarginalTests, "of", tests_alone)
+    monkeypatch.setattr(MarginalTests, "strongest_of", tests_alone)
     monkeypatch.setattr(speed, "add_tests_beside", tests_beside)
     monkeypatch.setattr(MarginalTests, "best_pairs", lambda *_, **how: None)
     draft = Plan.of(Store.open(stored("classes")), Request(memory_mb=1000))

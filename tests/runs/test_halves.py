@@ -30,7 +30,7 @@ from srs_ooc.runs.run import HALVES, Run
 from srs_ooc.runs.run_memory import TrainingShape, half_leases, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.verification import verify
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, N_HALVES = 120, 60, 6
@@ -144,7 +144,7 @@ def test_halves_do_not_depend_on_stops_or_threads(store, whole, tmp_path):
         countdown = itertools.count(-(4**stop))
         request = asked(N_HALVES if stop == 1 else None, threads=1 + stop % 3)
         work(store, run, request, lambda _, c=countdown: next(c) != 0)
-        verify_run(run)
+        verify(run)
         if found_of(run) is not None and len(found_of(run)[0]) == N_HALVES:
             break
     assert stop > 3
@@ -195,7 +195,7 @@ def test_a_kill_as_the_ledger_of_a_half_is_made_costs_nothing(
         work(store, run, asked(iterations=None))
     monkeypatch.undo()
     left.rename(scratch)
-    verify_run(run)
+    verify(run)
     work(store, run, asked(None, iterations=None))
     assert found_of(run) == found_of(whole)
     assert not (run / "halves").exists()
@@ -224,7 +224,7 @@ def test_a_half_that_is_done_with_while_it_is_verified_is_no_damage(
 
     monkeypatch.setattr(verification, "_pages", fails)
     with nullcontext() if is_removed else pytest.raises(RunError, match="disk I/O"):
-        verify_run(run)
+        verify(run)
 
 
 @pytest.mark.few(0, 1)
@@ -254,7 +254,7 @@ def test_a_process_stopped_or_killed_amid_halves_is_gone_on_with(store, tmp_path
     assert "state       stopped" in status
     assert f"next        srs-ooc resume {run}" in status
     assert f"halves      {n_done} of 8 done" in status
-    verify_run(run)
+    verify(run)
     srs_ooc("resume", run)
     assert found_of(run) == found_of(once)
     assert not (run / "halves").exists()

@@ -23,7 +23,7 @@ from srs_ooc.methods.rase.rase import RandomSubspaceEnsemble, Votes
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
-from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.verification import verify
 
 # `run --save-trees`: every tree, in the order of iterations, whatever happens to the process.
 
@@ -327,7 +327,7 @@ def test_stopped_anywhere_it_keeps_the_same_bytes(small, tmp_path, method):
 def test_verify_counts_what_is_kept(small, tmp_path, method):
     run = tmp_path / "a.run"
     work(small, run, method)
-    counts = verify_run(run).files
+    counts = verify(run).files
     n_kept = 8 if method == "prs" else 3 * 6  # of all rounds
     assert counts["trees (trees.bin)"] == n_kept
     with closing(Run(run, writable=False)) as ledger:

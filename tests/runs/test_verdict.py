@@ -349,7 +349,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
         found = tests.of_all()
         before = found.copy()
         tests.split_level(found)
-        shown = tests.contrasts_of(np.arange(TESTED_FEATURES, dtype=np.uint32))
+        shown = tests.strongest_of(np.arange(TESTED_FEATURES, dtype=np.uint32))[1]
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
     tested = RankTarget.of_classes(labels, 2)
@@ -422,7 +422,7 @@ def test_verdicts_and_kept_p_values_do_not_depend_on_threads(task, tmp_path, mon
             neg_log10_p = tests.of_all()
             before = neg_log10_p.copy()
             tests.split_level(neg_log10_p)
-            contrasts = tests.contrasts_of(np.arange(700, dtype=np.uint32))
+            contrasts = tests.strongest_of(np.arange(700, dtype=np.uint32))[1]
         found.append(np.stack([before, neg_log10_p, contrasts.astype(np.float32)]))
     assert np.count_nonzero(found[0][0] >= 1) > 100
     for other in found[1:]:

@@ -4,6 +4,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.verification import verify
 from srs_ooc.runs.whole_runs import remove_part
 from srs_ooc.store.store import Store
 
@@ -53,7 +54,7 @@ def run(whole, tmp_path):
 
 def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
-    found = verify_run(whole)
+    found = verify(whole)
     after = {path.name: path.read_bytes() for path in whole.iterdir() if path.name in before}
     assert after == before
     counts = {what.split(" (")[0]: count for what, count in found.files.items()}
@@ -78,13 +79,13 @@ def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, d
         content[place] ^= data.draw(st.integers(1, 255))
     (run / name).write_bytes(content)
     with pytest.raises(RunError, match=name):
-        verify_run(run)
+        verify(run)
 
 
 def test_trees_that_are_lost_whole_are_missed(run):
     (run / "trees.bin").unlink()
     with pytest.raises(RunError, match=r"trees\.bin"):
-        verify_run(run)
+        verify(run)
 
 
 @examples(40)
@@ -104,7 +105,7 @@ def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, d
     database.commit()
     database.close()
     with pytest.raises(RunError):
-        verify_run(run)
+        verify(run)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_what_is_missing_or_too_many_is_found(run, tampering):
     database.commit()
     database.close()
     with pytest.raises(RunError):
-        verify_run(run)
+        verify(run)
 
 
 def copied_record(run, later, table, name):
@@ -169,7 +170,7 @@ def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(run):
         "resume", run, "--iterations", 70
     )
     with pytest.raises(RunError, match="ledger"):
-        verify_run(run)
+        verify(run)
 
 
 @pytest.mark.few(1)
@@ -179,7 +180,7 @@ def test_a_ledger_of_another_format_is_refused_by_name(run, version):
     found = f"of format 4, found {re.escape(repr(version))}.*start the run again"
     refused = rf"d.run: expected a record \(ledger.sqlite\) {found}"
     with pytest.raises(RunError, match=refused):
-        verify_run(run)
+        verify(run)
     assert f"found {version!r}. Use the srs-ooc version that wrote it" in error_of("resume", run)
 
 
@@ -188,7 +189,7 @@ def test_a_change_that_is_sealed_anew_is_read(run):
     ledger = Run(run, writable=False)
     assert ledger.meta("iterations") == 77
     ledger.close()
-    verify_run(run)
+    verify(run)
 
 
 @pytest.mark.slow
@@ -203,7 +204,7 @@ def test_damage_to_one_of_the_two_notes_is_found_and_mended(run, slot):
     assert message.startswith(f"srs-ooc: {note}: expected a note")
     assert f"srs-ooc resume {run} --accept-loss" in message
     srs_ooc("resume", run, "--accept-loss")
-    assert verify_run(run)
+    assert verify(run)
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +229,7 @@ def test_another_runs_ledger_or_notes_are_found_by_all_who_read(whole, run, twin
         shutil.copytree(whole, run / place)
     shutil.copy(twin / name, run / place / name)
     with pytest.raises(RunError, match=r"one of them is of another run.*from a copy"):
-        verify_run(run)
+        verify(run)
     if not place:
         for command in ("verify", "status", "resume"):
             assert "of another run" in error_of(command, run)
@@ -239,10 +240,10 @@ def test_trees_that_the_ledger_does_not_know_are_named(store, whole, tmp_path):
     run = tmp_path / "n.run"
     with closing(open_or_create(Store.open(store), run, asked)) as ledger:
         work_on(ledger, Store.open(store), asked)
-    verify_run(run)
+    verify(run)
     shutil.copy(whole / "trees.bin", run)
     with pytest.raises(RunError, match=r"trees\.bin: expected no file of trees, as the run keeps"):
-        verify_run(run)
+        verify(run)
 
 
 @pytest.mark.parametrize("page", range(2, 8))
@@ -251,7 +252,7 @@ def test_a_database_page_that_is_no_longer_one_is_found(run, page):
     content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     (run / FILE).write_bytes(content)
     with pytest.raises(RunError, match="ledger") as refused:
-        verify_run(run)
+        verify(run)
     assert "\n" not in str(refused.value)  # as SQLite's own texts have
 
 
@@ -272,7 +273,7 @@ def test_a_half_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch)
     monkeypatch.undo()
     assert removed
     assert not done.exists()
-    assert verify_run(run) == verify_run(whole)
+    assert replace(verify(run), path=whole) == verify(whole)
 
 
 @pytest.mark.slow
@@ -288,10 +289,10 @@ def test_halves_under_way_are_checked_too(store, tmp_path):
             lambda step: step.stage != "half 3 of 4, screening, last stage",
         )
     third = run / "halves" / "2" / FILE
-    assert verify_run(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
+    assert verify(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
     database = sqlite3.connect(third)
     database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")
     database.commit()
     database.close()
     with pytest.raises(RunError, match="page 0 of array 0"):
-        verify_run(run)
+        verify(run)
