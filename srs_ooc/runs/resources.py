@@ -167,18 +167,10 @@ class Resources:
         assert isinstance(self.learner, TreeLearner)
         return self.learner
 
-<<<<<<< HEAD
-=======
-    @property
-    def categorical(self) -> Bools | None:
-        """Which features are, (n_features,), None where none is: other models take none."""
-        return self.trees.categorical if isinstance(self.learner, TreeLearner) else None
-
     def among(self, places: Uints32) -> Uints32:
         """Return the candidates at some places among all of them, which ascend."""
         return places if self.candidates is None else self.candidates[places]
 
->>>>>>> f3
     def tell(self, step: Step | None = None) -> None:
         """Tell where tests stand, by default as last told.
 
