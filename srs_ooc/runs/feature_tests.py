@@ -384,8 +384,7 @@ class MarginalTests:
         """Return the p-values of the contrasts of some features, as kept or as tested now."""
         found = np.empty((len(features), NO_CONTRAST))
         places = np.searchsorted(self._kept, features)
-        is_kept = np.append(self._kept, np.uint32(0))[places] == features
-        is_kept &= places < len(self._kept)
+        is_kept = np.append(self._kept, np.uint32(NOBODY))[places] == features
         found[is_kept] = self._kept_log_p[places[is_kept]]
         found[~is_kept] = self._tested(features[~is_kept], self._target)
         return found

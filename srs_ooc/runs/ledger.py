@@ -320,6 +320,8 @@ def checksum_of(name: str, data: bytes) -> int:
 
 STRIDE = 1 << 20
 """Ids of the pages of a column."""
+_PAGES = "SELECT c.id, c.crc, p.data FROM checksums c LEFT JOIN pages p ON p.id = c.id"
+"""Asks for checksums and pages; a page that is missing is NULL."""
 
 
 def write_pages(
@@ -357,19 +359,11 @@ def read_pages(database: sqlite3.Connection, first_id: int, array: NDArray[np.ge
     for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
         row = first_id + page
-        checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
-        if checksum is None:
-            continue
-        data = _page(database, row)[: items.nbytes]
-        if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
-            raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
-        items[...] = np.frombuffer(data, dtype=items.dtype)
-
-
-def _page(database: sqlite3.Connection, row: int) -> bytes:
-    """Return the bytes of a page, none of one that is missing."""
-    found = database.execute("SELECT data FROM pages WHERE id = ?", (row,)).fetchone()
-    return b"" if found is None else bytes(found[0])
+        for _, crc, kept in database.execute(f"{_PAGES} WHERE c.id = ?", (row,)):
+            data = bytes(kept or b"")[: items.nbytes]
+            if len(data) != items.nbytes or zlib.crc32(data) != crc:
+                raise _damaged_page(row, f"CRC-32 {crc}", str(zlib.crc32(data)))
+            items[...] = np.frombuffer(data, dtype=items.dtype)
 
 
 def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:
@@ -387,12 +381,10 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
     RunError
         If a page is missing or damaged.
     """
-    query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
-    for row, crc, held in database.execute(query):
+    for row, crc, data in database.execute(f"{_PAGES} ORDER BY c.id"):
         column, page = divmod(int(row), STRIDE)
-        if held is None or column not in lengths:
-            raise _damaged_page(row, "a page", "none" if held is None else "one of no known array")
-        data = _page(database, row)
+        if data is None or column not in lengths:
+            raise _damaged_page(row, "a page", "none" if data is None else "one of no known array")
         n_items = max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))
         end = n_items * (len(data) // PAGE_ITEMS)
         if zlib.crc32(data[:end]) != crc or data[end:].strip(b"\0"):

@@ -50,12 +50,18 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
             yield _records(run, database, table, column)
         yield _pages(ledger, database)
-        yield _history(ledger)
+        done, last, count = ledger.progress().iteration, -1, 0
+        for iteration, *_ in ledger.history():
+            if not last < iteration <= done:
+                wanted = f"a history up to iteration {done}"
+                raise _damaged(run, wanted, f"iteration {iteration}")
+            last, count = iteration, count + 1
+        yield f"rows of the history ({FILE})", count, 0
         valid = ledger.meta(VALID) if ledger.has_meta(VALID) else None
         spec, n_trees = ledger.meta("spec") if valid else {}, None
         # of a method that splits rows only some iterations have any
         if valid and PREDICTIONS not in method_of(spec["method"]).needs:
-            n_trees = int(spec["trees_per_subspace"]) * ledger.progress().iteration
+            n_trees = int(spec["trees_per_subspace"]) * done
     if valid is None and (run / TREES_FILE).exists():
         raise RunError(
             f"{run / TREES_FILE}: expected no file of trees, as the run keeps none, found one. It "
@@ -100,16 +106,6 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> tuple[str, int, int]
     for n_read in page_checks(database, dict(ledger.meta("state")["layout"].values())):
         count, nbytes = count + 1, nbytes + n_read
     return f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes
-
-
-def _history(ledger: Ledger) -> tuple[str, int, int]:
-    done, last, count = ledger.progress().iteration, -1, 0
-    for iteration, *_ in ledger.history():
-        if not last < iteration <= done:
-            wanted = f"a history up to iteration {done}"
-            raise _damaged(ledger.run, wanted, f"iteration {iteration}")
-        last, count = iteration, count + 1
-    return f"rows of the history ({FILE})", count, 0
 
 
 def _damaged(run: Path, expected: str, found: str) -> RunError:

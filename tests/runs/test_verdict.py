@@ -1036,12 +1036,12 @@ OTHERS = [
 ]
 
 
-def is_refused(run, found):
+def is_refused(run, found, commands=(("status",), ("features",), ("resume",))):
     """By name, with the remedy, whatever is asked of it."""
     with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
         noted(run)
-    for command in ("status", "features", "resume"):
-        message = error_of(command, run)
+    for command, *more in commands:
+        message = error_of(command, run, *more)
         assert found in message
         assert "Use the srs-ooc version that began it, or start the run again in an" in message
 
@@ -1053,6 +1053,14 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
     is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
+
+
+def test_no_command_reads_a_run_of_another_version_or_makes_a_file_of_it(done, tmp_path):
+    run = shutil.copytree(done, tmp_path / "a.run")
+    change(run, changed_fact("spec", noted(done, "spec") | {"evidence": 9}))
+    further = (("report",), ("pairs",), ("features", "--why", "f0"), ("export", tmp_path / "a.csv"))
+    is_refused(run, f"version {VERSIONS['evidence']} of its evidence, found version 9", further)
+    assert [*tmp_path.iterdir()] == [run]
 
 
 def test_the_copy_as_it_was_is_read(done, tmp_path):
