@@ -34,7 +34,7 @@ from srs_ooc.ingestion.rows import check_counts
 from srs_ooc.learners.tree_learner import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 from srs_ooc.store.opening import store_of
 from srs_ooc.store.store import Store
 

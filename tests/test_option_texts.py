@@ -18,8 +18,7 @@ from srs_ooc.cli.ingest import ingest_command
 from srs_ooc.cli.run import run_command
 from srs_ooc.ingestion.ingest_options import FLAGS, OPTIONS, IngestOptions
 from srs_ooc.ingestion.ingest_options import HELP as INGEST_HELP
-from srs_ooc.runs.settling import declared
-from srs_ooc.runs.spec import JUDGES
+from srs_ooc.runs.spec import JUDGES, declared
 from srs_ooc.samplers.base import method_names
 
 HELP = {option.name: option.help for option in run_command.params if hasattr(option, "help")}

@@ -14,7 +14,7 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 
 RUBBISH = [
     -1, 0, 2.5, math.nan, math.inf, -(10**30), 10**30, "", "no such", "a\0b", "\ud800", b"bytes",

@@ -124,9 +124,8 @@ def iterations_needed(
     """Return the iterations after which F held every relevant feature, one number a seed."""
     opened, inputs = Store.open(store), Inputs()
     options = {"alpha": alpha, "subspace_size": str(case.subspace_size), "judge": "positive"}
-    shape = shape_of(opened.manifest, inputs)
-    spec = settle(options, shape, opened.fingerprint, CAP_NBYTES)
-    asked, times = Request(memory_mb=CAP_NBYTES // MB, threads=1), np.empty(n_runs)
+    asked, times = Request(options=options, memory_mb=CAP_NBYTES // MB, threads=1), np.empty(n_runs)
+    spec = settle(asked, shape_of(opened.manifest, inputs), opened.fingerprint)
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(n_runs):
             resources.spec = spec.with_seed(seed)

@@ -25,7 +25,7 @@ from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 from srs_ooc.store.opening import StoreOrPath, store_of
 from srs_ooc.store.opening import open_store as opened_at
 from srs_ooc.store.store import Store

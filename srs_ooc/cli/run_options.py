@@ -17,7 +17,8 @@ from srs_ooc.learners.tree_learner import learners
 from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
-from srs_ooc.runs.settling import declared, owner_of
+from srs_ooc.runs.settling import owner_of
+from srs_ooc.runs.spec import declared
 
 # Command-line options from what the parts of a run declare.
 

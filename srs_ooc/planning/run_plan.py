@@ -14,6 +14,7 @@ from srs_ooc.planning import speed
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import largest_subspace, trial_of
+from srs_ooc.runs.settling import settle
 from srs_ooc.samplers.srs import Srs
 from srs_ooc.store.store import Store
 
@@ -152,8 +153,8 @@ def alternatives(plan: Plan) -> list[dict[str, Any]]:
         ("twice the memory, --q max", 2 * cap_mb, largest),
     ):
         request = replace(asked, memory_mb=memory_mb)
-        other = Plan.of_shape(request, plan.shape, plan.spec.store)
-        other = replace(other, table=plan.table, inputs=plan.inputs)
+        spec = settle(request, plan.shape, plan.spec.store)
+        other = replace(plan, request=request, spec=spec)
         try:
             memory = speed.memory_plan(other)
         except BudgetError:

@@ -19,7 +19,7 @@ from srs_ooc.results.feature_record import held_text, lambda_text, size_text, wh
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.inputs import digest
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 from srs_ooc.store.arrays import OWN
 from srs_ooc.store.manifest import hopeless
 

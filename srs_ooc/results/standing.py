@@ -16,8 +16,8 @@ from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
 from srs_ooc.runs.screening import is_done, is_growth
-from srs_ooc.runs.settling import declared, owner_of
-from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.settling import owner_of
+from srs_ooc.runs.spec import RunSpec, declared
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.arrays import OWN
 from srs_ooc.store.store import Store

@@ -18,7 +18,6 @@ from srs_ooc.base.arrays import Bools, Indices, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes, number_of
-from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.evidence.null_model import NullModel
 from srs_ooc.native._native import hash_text
 from srs_ooc.samplers.column_scores import integer_weights
@@ -347,22 +346,17 @@ class Inputs:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What identifies those that files gave, by its name in an identity."""
+        """What identifies those there are, by its name in an identity."""
         given = {
             "excluded": digest(self.excluded, "features"),
             "rows": digest(self.rows, "rows"),
             "validation": digest(self.validation, "rows"),
             "scores": digest(self.weights, WEIGHTS),
         }
+        if (null := self.null_model) is not None:
+            parts = np.concatenate([null.basis.ravel(), null.strata, null.scores])
+            given["null_model"] = f"{null.basis.shape[1]} columns, {digest(parts, 'numbers')}"
         return {name: text for name, text in given.items() if text is not None}
-
-    @property
-    def null_digest(self) -> str:
-        """Identifies the null model."""
-        if (null := self.null_model) is None:
-            return NOT_ADJUSTED
-        parts = np.concatenate([null.basis.ravel(), null.strata, null.scores])
-        return f"{null.basis.shape[1]} columns, {digest(parts, 'numbers')}"
 
     def validation_places(self) -> Ints32 | None:
         """Return the places among the rows of those that are held out."""

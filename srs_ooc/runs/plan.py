@@ -12,6 +12,7 @@ from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import NOT_ADJUSTED
@@ -20,9 +21,9 @@ from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import InputFiles, Inputs
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import TrainingShape, run_leases, shape_of
-from srs_ooc.runs.settling import declared, settle
-from srs_ooc.runs.spec import RunSpec, notes_of
+from srs_ooc.runs.run_memory import TrainingShape, shape_of
+from srs_ooc.runs.settling import settle
+from srs_ooc.runs.spec import RunSpec, declared, notes_of
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import adjusted_inputs, fit_of, training_response
 from srs_ooc.runs.weights import Scoring
@@ -134,23 +135,6 @@ class Plan:
         return cls(request, spec, shape, store, inputs)
 
     @classmethod
-    def of_shape(
-        cls, request: Request, shape: TrainingShape, store: str = "", **digests: Any
-    ) -> Self:
-        """Return a run on a table of which no more is known than its shape.
-
-        ``store`` is its fingerprint; ``digests`` are beside the options that are asked.
-
-        Raises
-        ------
-        UsageError
-            If an option is outside its range.
-        """
-        options, saves = {**request.options, **digests}, bool(request.save_trees)
-        spec = settle(options, shape, store, request.cap_nbytes, saves_trees=saves)
-        return cls(request, spec, shape)
-
-    @classmethod
     def of_numbers(cls, request: Request, n_rows: int, n_features: int, n_classes: int = 2) -> Self:
         """Return a run on a table that is not there: uint8 codes, classes of equal size.
 
@@ -171,7 +155,7 @@ class Plan:
             n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
             n_stored_rows=n_rows,
         )
-        return cls.of_shape(request, shape)
+        return cls(request, settle(request, shape), shape)
 
     @classmethod
     def _settled(cls, store: Store, inputs: Inputs, request: Request) -> Self:
@@ -180,10 +164,8 @@ class Plan:
         if names != NOT_ADJUSTED and inputs.null_model is None:
             n_basis, fit = fit_of(store, inputs, names)
             shape = replace(shape, n_basis=n_basis)
-        given = identified(store, inputs, request)
-        plan = cls.of_shape(request, shape, store.fingerprint, **given)
-        spec = replace(plan.spec, null_model=inputs.null_digest)
-        return replace(plan, spec=spec, table=store, inputs=inputs, fit=fit)
+        spec = settle(request, shape, store.fingerprint, digests_of(store, inputs, request))
+        return cls(request, spec, shape, store, inputs, fit)
 
     def asked(self, **how: Any) -> Self:
         """Return the same run, of which other things are asked."""
@@ -268,9 +250,36 @@ class Plan:
         return reading + (0 if self.request.cluster is None else run_memory.ORDERS_NBYTES)
 
     def leases(self, beside_nbytes: int = 0) -> list[Lease]:
-        """Return what its main loop needs besides the process; ``beside_nbytes`` is for more."""
-        beside = self.beside_nbytes + beside_nbytes
-        return run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
+        """Return what its main loop needs besides the process; ``beside_nbytes`` is for more.
+
+        That of one worker, the last, is for a block and what is grown on it.
+
+        Raises
+        ------
+        UsageError
+            If the run's model is no tree, and cannot be fitted on a subspace of this shape.
+        """
+        spec, shape = self.spec, self.shape
+        library = run_memory.trial_of(spec, shape).library_nbytes - spec.learner.library_nbytes
+        n_bytes = run_memory.worker_nbytes(spec, shape, saves=self.saves)
+        return [
+            *run_memory.fixed_leases(spec, shape),
+            Lease("what the stage looks at besides", self.beside_nbytes + beside_nbytes),
+            Lease(f"what {spec.learner.model} loads besides", max(0, library)),
+            Lease(f"a block of {spec.n_columns} columns and its {spec.learner.grown}", n_bytes),
+        ]
+
+    def worker_leases(self) -> list[Lease]:
+        """Return what a worker elsewhere needs besides the process, with one block, the last."""
+        spec, shape = self.spec, self.shape
+        n_bytes = run_memory.worker_nbytes(spec, shape, saves=self.saves)
+        n_bytes += 8 * MB  # an order and its outcomes
+        return [
+            run_memory.rows_lease(spec, shape),
+            shape.values_lease,
+            Lease("requests under way", self.store.reading_nbytes),
+            Lease(f"a block of {spec.n_columns} columns and its tree", n_bytes),
+        ]
 
     def stages(self) -> list[list[Lease]]:
         """Return what the stages need besides the process; only where there is a store."""
@@ -408,11 +417,11 @@ def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
     return files.resolve(spare).among(store.target_rows()), _with_covariates(store, request)
 
 
-def identified(store: Store, inputs: Inputs, request: Request) -> dict[str, Any]:
-    """Return the options of a request with the digests of its files and of an added target."""
-    target = request.target
-    added = {} if target is None else {"target": store.of_target(target).target_identity}
-    return {**request.options, **inputs.digests, **added}
+def digests_of(store: Store, inputs: Inputs, request: Request) -> dict[str, str]:
+    """Return what identifies the features and rows of a request, and an added target."""
+    if request.target is None:
+        return inputs.digests
+    return inputs.digests | {"target": store.of_target(request.target).target_identity}
 
 
 def _with_covariates(store: Store, request: Request) -> Request:

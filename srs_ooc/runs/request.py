@@ -15,7 +15,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000

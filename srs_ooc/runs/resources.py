@@ -34,7 +34,7 @@ from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.run_memory import RunBudget, worker_leases
+from srs_ooc.runs.run_memory import RunBudget
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
@@ -317,8 +317,7 @@ class GrowJob(Job):
         request = Request(memory_mb=self.store.memory_mb, save_trees=self.records)
         with store.unchanged():
             plan = Plan.of_spec(spec, store, Inputs(rows=self.rows), request)
-            leases = worker_leases(spec, plan.shape, store.reading_nbytes, saves=self.records)
-            budget = RunBudget(plan.request.cap_nbytes, leases, PROCESS_NBYTES)
+            budget = RunBudget(plan.request.cap_nbytes, plan.worker_leases(), PROCESS_NBYTES)
             budget.check("--worker-memory-mb")
             budget.spend(spec, plan.shape, n_threads)
             task = replace(plan.task, target=self.target, weights=self.weights)

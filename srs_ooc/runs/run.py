@@ -86,7 +86,7 @@ class Run(Ledger):
             null,
         )
         held = NOT_GIVEN | self.spec.to_json()
-        found = NOT_GIVEN | inputs.digests | {"null_model": inputs.null_digest}
+        found = NOT_GIVEN | inputs.digests
         names = ["excluded", "rows", "validation", "null_model"]
         if held.get("scores", "file").startswith(FILE_DIGITS):
             names.append("scores")

@@ -254,28 +254,6 @@ def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     return Lease(f"labels of {shape.n_rows} rows", n_bytes)
 
 
-def run_leases(
-    spec: RunSpec, shape: TrainingShape, *, saves: bool = False, beside_nbytes: int = 0
-) -> list[Lease]:
-    """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
-
-    ``beside_nbytes`` are what a stage needs besides.
-
-    Raises
-    ------
-    UsageError
-        If the run's model is no tree, and cannot be fitted on a subspace of this shape.
-    """
-    library = trial_of(spec, shape).library_nbytes - spec.learner.library_nbytes
-    n_bytes = worker_nbytes(spec, shape, saves=saves)
-    return [
-        *fixed_leases(spec, shape),
-        Lease("what the stage looks at besides", beside_nbytes),
-        Lease(f"what {spec.learner.model} loads besides", max(0, library)),
-        Lease(f"a block of {spec.n_columns} columns and its {spec.learner.grown}", n_bytes),
-    ]
-
-
 def largest_subspace(
     spec: RunSpec, shape: TrainingShape, cap_nbytes: int, *, saves: bool = False, n_workers: int = 1
 ) -> int:
@@ -377,19 +355,6 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     tiles = 3 * block.block_nbytes(1, n_rows, shape.code_nbytes)
     each_row += (SCORES_NBYTES + 8 * shape.n_classes) * (shape.n_basis > 0)
     return columns + tiles + 6 * MB + each_row * n_rows + adjusting_nbytes(shape, n_rows)
-
-
-def worker_leases(
-    spec: RunSpec, shape: TrainingShape, reading_nbytes: int, *, saves: bool
-) -> list[Lease]:
-    """Return what a worker elsewhere needs besides the process, with one block."""
-    each = worker_nbytes(spec, shape, saves=saves) + 8 * MB  # an order and its outcomes
-    return [
-        rows_lease(spec, shape),
-        shape.values_lease,
-        Lease("requests under way", reading_nbytes),
-        Lease(f"a block of {spec.n_columns} columns and its tree", each),
-    ]
 
 
 # What is on its way between a run and workers elsewhere.

@@ -11,7 +11,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Watch
 from srs_ooc.runs import halves
 from srs_ooc.runs.ledger import VALID
-from srs_ooc.runs.plan import Plan, asked_of, identified
+from srs_ooc.runs.plan import Plan, asked_of, digests_of
 from srs_ooc.runs.request import DEFAULT_ITERATIONS, Request
 from srs_ooc.runs.run import HALVES, Run
 from srs_ooc.runs.screening import is_done, keep, search
@@ -56,7 +56,8 @@ def open_or_create(
 
 def _check_same(ledger: Run, store: Store, request: Request) -> None:
     """Check that what is asked is what the run of a ledger is."""
-    given = identified(store, *asked_of(store, request.of_run(ledger)))
+    inputs, asked = asked_of(store, request.of_run(ledger))
+    given = {**asked.options, **digests_of(store, inputs, asked)}
     if request.rows_file is None:
         given.pop("rows", None)  # those of a target that only some rows have
     check_same(given, ledger.spec, str(ledger.run))

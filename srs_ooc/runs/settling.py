@@ -6,12 +6,7 @@ from math import ceil
 from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.options import (
-    Option,
-    Params,
-    Whole,
-    flag_of,
-)
+from srs_ooc.base.options import Option, Whole, flag_of
 from srs_ooc.learners.tree_learner import (
     MANY_ROWS,
     ROW_SAMPLE,
@@ -21,72 +16,62 @@ from srs_ooc.learners.tree_learner import (
     learners,
     settle_max_features,
 )
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
-from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
+from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec, declared
 from srs_ooc.samplers.base import PREDICTIONS, Method, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
 
-def declared() -> dict[str, Option]:
-    """Return every option of a run's identity, of whatever part, by name."""
-    parts: list[type[Params]] = [RunParams, *(method for _, method in methods())]
-    parts += [*JUDGES.values(), *learners()]
-    return {name: option for part in parts for name, option in part.options().items()}
-
-
 def settle(
-    options: Mapping[str, Any],
+    request: Request,
     shape: TrainingShape,
-    store: str,
-    cap_nbytes: int,
-    *,
-    saves_trees: bool = False,
+    store: str = "",
+    digests: Mapping[str, str] | None = None,
 ) -> RunSpec:
-    """Turn options into the identity of a new run, with defaults where nothing was given.
+    """Turn a request into the identity of a new run, with defaults where nothing was given.
 
     Parameters
     ----------
-    options : dict
-        As given, by name.
+    request : Request
+        With options by name; its cap bounds q.
     shape : TrainingShape
         What the run is trained on.
     store : str
-        Fingerprint of the store.
-    cap_nbytes : int
-        The cap, which bounds q.
-    saves_trees : bool
-        Whether the trees are kept.
+        Fingerprint of the store; empty where there is none.
+    digests : dict, optional
+        What identifies its files, an added target and a null model, by name in an identity.
 
     Raises
     ------
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
-    given = dict(options)
+    options, saves = {**request.options, **(digests or {})}, bool(request.save_trees)
+    given, cap_nbytes = dict(options), request.cap_nbytes
     given["method"] = given.get("method") or RunParams.options()["method"].default
     kind, method = learner_named(given.get("model", TREE)), method_of(given["method"])
-    kind.check_given(given, saves_trees=saves_trees)
+    kind.check_given(given, saves_trees=saves)
     judges = kind.judges or method.judges
-    given["judge"] = given.get("judge") or _default_judge(options, judges, saves_trees)
+    given["judge"] = given.get("judge") or _default_judge(options, judges, saves)
     size, max_features = (given.pop(name, None) for name in ("subspace_size", "max_features"))
     run = RunParams.settle(given, shape)
     _check_belong(options, run, method, kind)
     splits = PREDICTIONS in method.needs
     learner = kind.settle({**method.learner, **given}, shape)
-    learner = _with_row_sample(learner, run, shape, splits, saves=saves_trees)
+    learner = _with_row_sample(learner, run, shape, splits, saves=saves)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     sampler.check_model(learner.model, shape.n_classes)
-    if saves_trees and splits and method.ensemble is Method.ensemble:
+    if saves and splits and method.ensemble is Method.ensemble:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
-    excluded, rows, validation, target = (options.get(name, NOT_GIVEN[name]) for name in INPUTS)
-    parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
-    draft = RunSpec(store, excluded, rows, *parts, **held)
-    largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
-    for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
+    held = {name: options.get(name, default) for name, default in NOT_GIVEN.items()}
+    draft = RunSpec(store, run=run, sampler=sampler, learner=learner, judging=judging, **held)
+    largest = largest_subspace(draft, shape, cap_nbytes, saves=saves)
+    for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves, n_workers=2)
     default = _default_size(draft, shape.n_candidates, largest, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
         largest, default = 0, least  # the budget refuses, with the numbers of the least

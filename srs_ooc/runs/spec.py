@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.options import Choice, Params, Text, Whole, option
+from srs_ooc.base.options import Choice, Option, Params, Text, Whole, option
 from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJudge, TestsJudge
-from srs_ooc.learners.tree_learner import TREE, TreeParams, learner_named
-from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.samplers.base import Method, method_names, method_of
+from srs_ooc.learners.tree_learner import TREE, TreeParams, learner_named, learners
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.store.arrays import OWN
 
 JUDGES: dict[str, type[Judge]] = {
@@ -18,11 +18,11 @@ JUDGES: dict[str, type[Judge]] = {
     "none": Judge,
 }
 """Each judge by its name."""
-INPUTS = ("excluded", "rows", "validation", "target")
-"""Options that name files, or an added target; the identity holds digests of what is in them."""
 NOT_GIVEN = {
     "excluded": "none", "rows": "all", "validation": "none", "null_model": "none", "target": OWN,
 }  # fmt: skip
+INPUTS = tuple(NOT_GIVEN)
+"""Those that the identity has digests of: files, a null model, an added target."""
 
 _OFTEN_NOT = ("validation", "null_model", "target")
 """Those that the identity has only where they were given."""
@@ -63,6 +63,13 @@ class RunParams(Params):
     )
     seed: int = option(Whole(0, 2**64 - 1), default=0, metavar="SEED")
     round_size: int = option(Whole(1), default=1, metavar="N")
+
+
+def declared() -> dict[str, Option]:
+    """Return every option of a run's identity, of whatever part, by name."""
+    parts: list[type[Params]] = [RunParams, *(method for _, method in methods())]
+    parts += [*JUDGES.values(), *learners()]
+    return {name: option for part in parts for name, option in part.options().items()}
 
 
 @dataclass(frozen=True)
@@ -149,8 +156,8 @@ class RunSpec:
 
     def on_rows(self, inputs: Inputs) -> Self:
         """Return the same on the rows of ``inputs``."""
-        rows = str(digest(inputs.rows, "rows"))
-        return replace(self, rows=rows, null_model=inputs.null_digest)
+        found = NOT_GIVEN | inputs.digests
+        return replace(self, rows=found["rows"], null_model=found["null_model"])
 
     @property
     def subspace_size(self) -> int:

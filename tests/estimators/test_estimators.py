@@ -35,7 +35,7 @@ from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
 from srs_ooc.learners.tree_learner import TreeParams, Trial
 from srs_ooc.methods.models import model_learner
 from srs_ooc.methods.models.model_learner import ModelParams
-from srs_ooc.runs.settling import declared
+from srs_ooc.runs.spec import declared
 from srs_ooc.samplers.base import method_of, methods
 
 FAST = {"iterations": 100, "subspace_size": 15}

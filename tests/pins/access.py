@@ -26,9 +26,10 @@ from srs_ooc.methods.models import model_learner
 from srs_ooc.methods.networks.network_run import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.runs.ledger import VALID
+from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import TrainingShape, run_leases
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import settle
@@ -181,14 +182,15 @@ def begin_run(store, run, iterations, keep_going, *, save_trees=None, **options)
         ledger.close()
 
 
-def needs_of(shape, options, cap_nbytes, *, saves):
+def needs_of(shape, options, memory_mb, *, saves):
     """Settle a run on a table that is only numbers; return q and the smallest cap, in bytes."""
     form = TrainingShape(n_stored_rows=shape["n_rows"], **shape)
     found = {}
     for what, size in (("default", {}), ("largest", {"subspace_size": "max"})):
-        spec = settle({**options, **size}, form, "", cap_nbytes, saves_trees=saves)
+        asked = Request(options=options | size, memory_mb=memory_mb, save_trees=saves)
+        spec = settle(asked, form)
         found[f"{what} q"] = spec.subspace_size
-        leases = run_leases(spec, form, saves=saves)
+        leases = Plan(asked, spec, form).leases()
         found[f"smallest cap at {what} q"] = PROCESS_NBYTES + total_nbytes(leases)
     return found
 

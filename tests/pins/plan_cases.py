@@ -50,7 +50,7 @@ def pin_of_needs(name, _folder):
         "n_values": min(254 if code_nbytes == 1 else 65_534, n_rows) if by_value else 0,
     }
     saves = "saved" in options
-    return {f"{cap} MB": needs_of(numbers, OPTIONS[options], cap * MB, saves=saves) for cap in CAPS}
+    return {f"{cap} MB": needs_of(numbers, OPTIONS[options], cap, saves=saves) for cap in CAPS}
 
 
 _NUMBERS = ("--n-rows", 72, "--n-features", 850_000)

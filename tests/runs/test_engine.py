@@ -17,7 +17,6 @@ from tree_reference import draw_distinct, grow_on, shuffled
 
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, below, derive, key_of
-from srs_ooc.base.text import MB
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, tree_key
@@ -331,8 +330,8 @@ KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 def times_to_find_all(store, alpha, relevant):
     opened, inputs = Store.open(store), Inputs()
     options = {"alpha": alpha, "subspace_size": "12", "judge": "positive"}
-    spec = settle(options, shape_of(opened.manifest, inputs), opened.fingerprint, 1000 * MB)
-    asked, times = Request(memory_mb=1000, threads=1), []
+    asked, times = Request(options=options, memory_mb=1000, threads=1), []
+    spec = settle(asked, shape_of(opened.manifest, inputs), opened.fingerprint)
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(N_RUNS):
             resources.spec = spec.with_seed(seed)

@@ -27,7 +27,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import MOST_HALVES, Request
 from srs_ooc.runs.run import HALVES, Run
-from srs_ooc.runs.run_memory import TrainingShape, half_leases, run_leases
+from srs_ooc.runs.run_memory import TrainingShape, half_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.verification import verify
@@ -429,9 +429,9 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
     sizes = n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize
     shape = TrainingShape(*sizes, n_stored_rows=n_rows)
     options = {"subspace_size": "1", "judge": "tests" if by_tests else "probe"}
-    spec = settle(options, shape, "", 10**12)
+    asked = Request(options=options, memory_mb=10**6)
     whole, half = (
-        total_nbytes(run_leases(spec, one))
+        total_nbytes(Plan(asked, settle(asked, shape), one).leases())
         for one in (shape, replace(shape, n_rows=ceil_div(n_rows, 2)))
     )
     assert half <= whole + NAMED_NBYTES
@@ -440,7 +440,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
 def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
     shape = TrainingShape(100_000, 500, 500, 2, 1)
     needs = {
-        total_nbytes(half_leases(settle({"subspace_size": q}, shape, "", 10**12), shape))
+        total_nbytes(half_leases(settle(Request(options={"subspace_size": q}), shape), shape))
         for q in ("1", "100", "500")
     }
     assert len(needs) == 1

@@ -16,7 +16,6 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Trial
 from srs_ooc.methods.models import model_learner
 from srs_ooc.methods.models.model_learner import DEFAULT_FOLDS, tried
@@ -25,9 +24,10 @@ from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import RunBudget, TrainingShape, run_leases
+from srs_ooc.runs.run_memory import RunBudget, TrainingShape
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import declared, settle
+from srs_ooc.runs.settling import settle
+from srs_ooc.runs.spec import declared
 from srs_ooc.store.store import Store
 
 # Models other than trees.
@@ -551,7 +551,7 @@ SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
 def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows, expected):
     saves = options.pop("save_trees", False)
     shape = replace(SHAPE, n_rows=n_rows, n_stored_rows=n_rows)
-    spec = settle(options, shape, "0" * 64, 512 * MB, saves_trees=saves)
+    spec = settle(Request(options=options, save_trees=saves), shape)
     assert spec.learner.row_sample == expected
 
 
@@ -566,16 +566,17 @@ def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows,
 )
 def test_samples_of_rows_that_cannot_be_are_refused(options, match):
     with pytest.raises(UsageError, match=match):
-        settle(options, SHAPE, "0" * 64, 512 * MB)
+        settle(Request(options=options), SHAPE)
 
 
 def test_the_default_subspace_has_room_for_two_workers():
     shape = replace(SHAPE, n_rows=500, n_candidates=10**7, n_features=10**7, n_stored_rows=500)
-    spec = settle({}, shape, "0" * 64, 512 * MB)
+    asked = Request(memory_mb=512)
+    spec = settle(asked, shape)
     for n_cores in (1, 2, 8):
-        budget = RunBudget(512 * MB, run_leases(spec, shape), PROCESS_NBYTES)
+        budget = RunBudget(asked.cap_nbytes, Plan(asked, spec, shape).leases(), PROCESS_NBYTES)
         budget.spend(spec, shape, n_cores)
         assert budget.n_workers == min(2, n_cores)
     assert spec.subspace_size < 10**7 // 20
-    roomy = settle({}, shape, "0" * 64, 4000 * MB)
+    roomy = settle(Request(memory_mb=4000), shape)
     assert roomy.subspace_size == 10**7 // 20

@@ -37,7 +37,6 @@ from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import (
     RunBudget,
     another_tester_nbytes,
-    run_leases,
     shape_of,
 )
 from srs_ooc.runs.session import open_or_create, work_on
@@ -439,14 +438,14 @@ def test_threads_that_test_features_stay_within_the_cap(tmp_path):
     )
     draft = Plan.of(opened, request)
     shape = shape_of(opened.manifest, draft.inputs)
-    least = PROCESS_NBYTES + total_nbytes(run_leases(draft.spec, shape))
+    least = PROCESS_NBYTES + total_nbytes(draft.leases())
     for cap, expected in (
         (least, 1),
         (least + another_tester_nbytes(shape) - 1, 1),
         (least + 2 * another_tester_nbytes(shape), 3),
         (least + 9 * another_tester_nbytes(shape), 4),
     ):
-        budget = RunBudget(cap, run_leases(draft.spec, shape), PROCESS_NBYTES)
+        budget = RunBudget(cap, draft.leases(), PROCESS_NBYTES)
         budget.spend(draft.spec, shape, 4, grows=False)
         assert (budget.n_testers, budget.n_workers) == (expected, 1)
         assert budget.free_nbytes >= 0
