@@ -217,7 +217,7 @@ GIVEN_UP = np.inf
 """Loss of a subset that is not the best."""
 
 LossOf = Callable[[Ints32, RowSplit, int], float]
-"""``loss_of(places, split, number)``: the summed loss of a model on the rows predicted."""
+"""``summed(places, split, number)``: the summed loss of a model on the rows predicted."""
 Predict = Callable[[Ints32, RowSplit, int], Floats]
 """``predict(places, split, number)``: shares or means of the rows that a split predicts."""
 
@@ -297,7 +297,21 @@ def judge_one_by_one(
     """
 
     def summed(places: Ints32, split: RowSplit, number: int) -> float:
-        return loss_of(predict(places, split, number), response, split.predicted)
+        """Return the sum of squared errors, or of wrong classes, each times its row's weight.
+
+        Squared errors are in whole-number targets; the first of equally likely classes is said.
+        """
+        said, rows = predict(places, split, number), split.predicted
+        weights = response.weights[rows]
+        if response.is_regression:
+            errors = said[:, 0] - response.numbers[rows]
+            each = weights * (errors * errors)
+        else:
+            each = weights * (said.argmax(1) != response.labels[rows])
+        total = 0.0
+        for loss in each.tolist():  # one after the other, as the native twin
+            total += loss
+        return total
 
     losses, n_models = judge_in_turn(candidates, summed)
     return mean_losses(losses, response, candidates.splits), n_models
@@ -328,23 +342,6 @@ def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[Floats, int]:
         least = min(least, total)
     losses[losses > least] = GIVEN_UP
     return losses, n_models
-
-
-def loss_of(said: Floats, response: Response, rows: Ints32) -> float:
-    """Return the sum over rows of squared errors, or of wrong classes, each times its weight.
-
-    Squared errors are in whole-number targets; the first of equally likely classes is said.
-    """
-    weights = response.weights[rows]
-    if response.is_regression:
-        errors = said[:, 0] - response.numbers[rows]
-        each = weights * (errors * errors)
-    else:
-        each = weights * (said.argmax(1) != response.labels[rows])
-    total = 0.0
-    for loss in each.tolist():  # one after the other, as the native twin
-        total += loss
-    return total
 
 
 def mean_losses(sums: Floats, response: Response, splits: tuple[RowSplit, ...]) -> Floats:

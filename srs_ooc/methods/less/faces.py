@@ -65,14 +65,10 @@ def scores(
     with core.asked_in_python(exclude=exclude, rows=rows) as files:
         core.check_kind(kind)
         core.check_known(options, ScoreParams.options(), "scores")
-        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
+        params = ScoreParams.settle(options, None)
         key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
-        request = core.Request(
-            exclude_file=files["exclude"],
-            rows_file=files["rows"],
-            exclude_missing=exclude_missing,
-            memory_mb=memory_mb,
-        )
+        table: dict[str, Any] = {f"{name}_file": file for name, file in files.items()}
+        request = core.Request(memory_mb=memory_mb, exclude_missing=exclude_missing, **table)
         with core.interruptible(progress) as watch:
             found = score_table(core.store_of(store), params, request, watch, key=key)
         assert found is not None, "it was not stopped"
@@ -89,13 +85,7 @@ def scores(
 def scores_command(
     store: core.StoreOrPath,
     seed: int,
-    exclude_file: Path | None,
-    exclude_missing: bool,
-    rows_file: Path | None,
     top: int | None,
-    as_csv: bool,
-    as_json: bool,
-    safe_csv: bool,
     memory_mb: int,
     shows: bool | None,
     **given: Any,
@@ -114,22 +104,18 @@ def scores_command(
       srs-ooc scores data.zarr --csv
     """
     core.process_nbytes()  # of the program alone, before there is work
-    params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
+    form = {name: given.pop(name) for name in ("as_json", "as_csv", "safe_csv")}
+    table = {name: given.pop(name) for name in ("exclude_file", "rows_file", "exclude_missing")}
+    params = ScoreParams.settle(given, None)
     key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = core.store_of(store)
-    request = core.Request(
-        exclude_file=exclude_file,
-        rows_file=rows_file,
-        exclude_missing=exclude_missing,
-        memory_mb=memory_mb,
-    )
+    request = core.Request(memory_mb=memory_mb, **table)
     with core.RunProgress(memory_mb, shows) as progress:
         note = partial(core.say, err=True)
         records = score_table(opened, params, request, progress.show, key=key, note=note)
     assert records is not None, "it was not stopped"
     features, centred = core.counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
-    form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
     core.write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
 
 

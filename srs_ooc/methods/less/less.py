@@ -52,7 +52,8 @@ class ScoreParams(core.Params):
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle what is scored."""
         matrix = core.VALUES if given.get("scores") == NORM else core.CODES
-        return super().settle({"matrix": matrix} | dict(given), table)
+        given = {name: value for name, value in given.items() if value is not None}
+        return super().settle({"matrix": matrix} | given, table)
 
     def score(self, n_rows: int, n_features: int, key: int) -> core.ColumnScore | None:
         """Return what scores the columns; None where a file has the scores."""

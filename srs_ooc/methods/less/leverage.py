@@ -3,6 +3,8 @@
 They are computed in streaming passes over a table that does not fit in memory.
 """
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 import srs_ooc.extend as core
@@ -31,6 +33,7 @@ MOST_ROWS = 3000
 """Rows up to which the Gram matrix is made; above, see :class:`SketchedLeverage`."""
 
 
+@dataclass(eq=False)
 class Leverage:
     """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
 
@@ -56,56 +59,56 @@ class Leverage:
         ... and sigma_i^2, largest first; fewer where others are 0.
     """
 
-    vectors: core.Floats
-    squares: core.Floats
+    n_rows: int
+    n_columns: int
+    rank: int
+    _: KW_ONLY
+    center: bool
+    exact: bool = False
 
-    def __init__(
-        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
-    ) -> None:
-        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
-        self._rank, self._center = min(rank, n_rows), center
-        self.n_passes = 2
+    def __post_init__(self) -> None:
+        self.rank, self.n_passes = min(self.rank, self.n_rows), 2
+        self.vectors = self.squares = self._scores = np.zeros(0)
         self._gram: core.Floats | None = None
         self._found: tuple[core.Floats, core.Floats] | None = None
-        self._scores: core.Floats = np.zeros(0)
 
     @property
     def nbytes(self) -> int:
         """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
         # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
-        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, core.BLOCK_CELLS)
-        finding = 41 * self._n_rows**2
-        vectors = 24 * self._rank * (self._n_rows + core.BLOCK_COLUMNS)
-        return max(summing, finding) + vectors + 8 * self._n_columns
+        summing = 16 * self.n_rows**2 + 16 * max(self.n_rows, core.BLOCK_CELLS)
+        finding = 41 * self.n_rows**2
+        vectors = 24 * self.rank * (self.n_rows + core.BLOCK_COLUMNS)
+        return max(summing, finding) + vectors + 8 * self.n_columns
 
     def update(self, first: int, columns: core.ScoredColumns) -> None:
         """Learn from some columns, or score them."""
-        some = shifted(columns, center=self._center)
+        some = shifted(columns, center=self.center)
         if self._found is None:
             self._add(first, some)
             return
         vectors, scales = self._found
         out = self._scores[first : first + len(columns)]
         # One vector after the other: a sum along rows may be taken in another order elsewhere.
-        found = core.numerics.products(vectors, some.T, exact=self._exact)
+        found = core.numerics.products(vectors, some.T, exact=self.exact)
         for of_one, scale in zip(found, scales, strict=True):
             out += np.square(of_one) * scale
 
     def _add(self, first: int, some: core.ScoredColumns) -> None:
         """Add up products of rows."""
         if self._gram is None:
-            self._gram = np.zeros((self._n_rows, self._n_rows))
-        self._gram += core.numerics.products(some, some, exact=self._exact)
+            self._gram = np.zeros((self.n_rows, self.n_rows))
+        self._gram += core.numerics.products(some, some, exact=self.exact)
 
     def end_pass(self) -> None:
         """Find the singular vectors once all products are there."""
         if self._found is None:
             assert self._gram is not None
-            if self._center:
+            if self.center:
                 means = self._gram.mean(axis=0)  # made that of A with these taken off its columns
                 self._gram -= means
                 self._gram -= (means - means.mean())[:, None]
-            found = core.numerics.top_eigenvectors(self._gram, self._rank)
+            found = core.numerics.top_eigenvectors(self._gram, self.rank)
             self._gram = None
             self._begin_scoring(*found)
 
@@ -114,7 +117,7 @@ class Leverage:
         self.vectors, self.squares = vectors, squares
         scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
         self._found = np.rint(np.ldexp(vectors, VECTOR_BITS)).T, scales
-        self._scores = np.zeros(self._n_columns)
+        self._scores = np.zeros(self.n_columns)
 
     def scores(self) -> core.Floats:
         """Return the leverage scores; they sum to 1 unless all columns are constant."""
@@ -134,6 +137,7 @@ _LARGEST_SUM = 2.0 ** (53 - 2 * _PRODUCT_BITS)
 to this float64 holds it exactly, whatever the order."""
 
 
+@dataclass(eq=False, kw_only=True)
 class SketchedLeverage(Leverage):
     """Approximate leverage scores (Eq. 1): of A projected on the range of A (A' A)^q S.
 
@@ -157,21 +161,13 @@ class SketchedLeverage(Leverage):
         The numbers are codes, whose products float64 sums without rounding.
     """
 
-    def __init__(
-        self,
-        n_rows: int,
-        n_columns: int,
-        rank: int,
-        *,
-        center: bool,
-        power_passes: int,
-        key: int,
-        exact: bool = False,
-    ) -> None:
-        super().__init__(n_rows, n_columns, rank, center=center, exact=exact)
-        self._key = key
-        self._width = min(self._rank + MORE, n_rows)
-        self.n_passes = power_passes + 3
+    power_passes: int
+    key: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._width = min(self.rank + MORE, self.n_rows)
+        self.n_passes = self.power_passes + 3
         self._pass = 0
         self._basis: core.Floats | None = None
         self._sums: core.Floats = np.zeros((0, 0))
@@ -179,29 +175,29 @@ class SketchedLeverage(Leverage):
     @property
     def nbytes(self) -> int:
         """Sums and basis with what making them takes, the scores, and a block twice."""
-        matrices = 48 * self._n_rows * self._width + 24 * self._width * (
+        matrices = 48 * self.n_rows * self._width + 24 * self._width * (
             core.BLOCK_COLUMNS + self._width
         )
-        return matrices + 16 * max(self._n_rows, core.BLOCK_CELLS) + 8 * self._n_columns
+        return matrices + 16 * max(self.n_rows, core.BLOCK_CELLS) + 8 * self.n_columns
 
     def _add(self, first: int, some: core.ScoredColumns) -> None:
         """Add some columns to the sums of this pass."""
         if not self._sums.size:
-            self._sums = np.zeros((self._n_rows, self._width))
+            self._sums = np.zeros((self.n_rows, self._width))
         if self._basis is None:
             # Random signs: bits of hashes of the columns' numbers.
             numbers, n_words = np.arange(first, first + len(some)), core.ceil_div(self._width, 64)
-            words = [core.derive_array(core.derive(self._key, i), numbers) for i in range(n_words)]
+            words = [core.derive_array(core.derive(self.key, i), numbers) for i in range(n_words)]
             places = np.arange(64, dtype=np.uint64)
             bits = [(hashes[:, None] >> places) & np.uint64(1) for hashes in words]
             factors = 2.0 * np.concatenate(bits, axis=1)[:, : self._width] - 1.0
         else:
-            factors = core.numerics.products(some.T, self._basis.T, exact=self._exact)
+            factors = core.numerics.products(some.T, self._basis.T, exact=self.exact)
             # In units of 1, few enough bits for products of theirs to sum exactly.
             factors = np.rint(np.ldexp(factors, _PRODUCT_BITS - VECTOR_BITS))
             factors = np.ldexp(factors, -_PRODUCT_BITS)
         largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
-        exact = self._exact and largest <= _LARGEST_SUM
+        exact = self.exact and largest <= _LARGEST_SUM
         self._sums += core.numerics.products(some, factors, exact=exact)
 
     def end_pass(self) -> None:
@@ -210,7 +206,7 @@ class SketchedLeverage(Leverage):
         if self._found is not None:
             return
         sums, self._sums = self._sums, np.zeros((0, 0))
-        if self._center:
+        if self.center:
             sums -= sums.mean(axis=0)
         if self._pass < self.n_passes - 1:
             basis = core.numerics.orthonormal(np.ascontiguousarray(sums.T))
@@ -219,7 +215,7 @@ class SketchedLeverage(Leverage):
         assert self._basis is not None
         basis = np.ldexp(self._basis, -VECTOR_BITS)
         inner = core.numerics.products(basis.T, sums)
-        vectors, values = core.numerics.top_eigenvectors((inner + inner.T) / 2, self._rank)
+        vectors, values = core.numerics.top_eigenvectors((inner + inner.T) / 2, self.rank)
         self._begin_scoring(core.numerics.products(vectors.T, basis), values)
         self._basis = None
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -222,10 +222,10 @@ class ModelParams(core.TreeParams):
     ) -> core.Learner:
         """Return the learner; libraries have one thread until ``stack`` ends."""
         target = Target(task.target, max(1, len(task.classes)))
-        models.make_estimator(self.model, self.parameters, is_regression=target.is_regression)
-        stack.enter_context(models.one_thread())
         folds = self.folds(task, spec.run.seed)
-        return EstimatorLearner(self, target, folds, response.center or 0.0)
+        learner = EstimatorLearner(self, target, folds, response.center or 0.0)
+        stack.enter_context(models.one_thread())
+        return learner
 
     def model_scores(self, n_features: int) -> core.ModelScores | None:
         """Return the sums of what features cost; None where the method scores them."""
@@ -327,6 +327,7 @@ class EstimatorLearner:
         center: float = 0.0,
     ) -> None:
         self.params, self.target, self._center = params, target, center
+        self._model = BaseModel(params.model, params.parameters, target)
         self._by_permutation = params.model_importance == PERMUTATION
         self._folds: list[tuple[core.Indices, core.Indices]] = []
         if folds is not None:
@@ -338,10 +339,6 @@ class EstimatorLearner:
         for fitted, held in self._folds:
             self._baseline += float(target.losses(target.constant(fitted, len(held)), held).sum())
         self._baseline /= len(target.values)
-
-    @cached_property
-    def _model(self) -> BaseModel:
-        return BaseModel(self.params.model, self.params.parameters, self.target)
 
     def drawn(self, key: int) -> tuple["EstimatorLearner", None]:
         """Return itself, and that the block has all rows."""
@@ -363,7 +360,15 @@ class EstimatorLearner:
         if iteration.subspace.candidates is not None:
             return self._judge(table, features, iteration.subspace.candidates, iteration.tree_key)
         if split is not None:
-            return self._split(table, features, split, iteration.tree_key)
+            predict, rest = self._fitted(table, split.fitted, split.predicted, iteration.tree_key)
+            said = predict(rest)
+            losses = self.target.losses(said, split.predicted)
+            return core.Outcome(
+                features,
+                np.zeros(len(features), np.int64),
+                losses=np.array([float(losses.mean()) if len(losses) > 0 else 0.0]),
+                predictions=(said - self._center)[None].astype(np.float32),
+            )
         loss, rises = self._cross_validated(table, features, iteration.tree_key)
         gains = rises if self._by_permutation else np.full(len(features), self._baseline - loss)
         whole = np.rint(gains * float(1 << core.IMPORTANCE_BITS)).astype(np.int64)
@@ -375,19 +380,6 @@ class EstimatorLearner:
         """Return what a model fitted on some rows predicts, and the others as it wants them."""
         train, rest = table.standardised(fitted, held)
         return self._model.fit(train, fitted, key), rest
-
-    def _split(
-        self, table: DecodedBlock, features: core.Uints32, split: core.RowSplit, key: int
-    ) -> core.Outcome:
-        predict, rest = self._fitted(table, split.fitted, split.predicted, key)
-        said = predict(rest)
-        losses = self.target.losses(said, split.predicted)
-        return core.Outcome(
-            features,
-            np.zeros(len(features), np.int64),
-            losses=np.array([float(losses.mean()) if len(losses) > 0 else 0.0]),
-            predictions=(said - self._center)[None].astype(np.float32),
-        )
 
     def _judge(
         self, table: DecodedBlock, features: core.Uints32, candidates: core.Candidates, key: int
@@ -530,14 +522,13 @@ def main() -> None:
     params, before = ModelParams(**asked["params"]), core.resident_nbytes()
     n_rows, n_columns, n_classes, code_nbytes, n_values = asked["shape"]
     try:
-        models.make_estimator(params.model, params.parameters, is_regression=n_classes == 1)
+        # Classes or numbers at random: noise takes a model as much as anything.
+        hashes = core.derive_array(1, np.arange(n_rows, dtype=np.uint64))
+        values = core.scale_below(hashes, n_classes).astype(np.int32)
+        target = Target(hashes / float(1 << 64) if n_classes == 1 else values, n_classes)
+        folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
+        learner = EstimatorLearner(params, target, folds)
         with models.one_thread():
-            # Classes or numbers at random: noise takes a model as much as anything.
-            hashes = core.derive_array(1, np.arange(n_rows, dtype=np.uint64))
-            values = core.scale_below(hashes, n_classes).astype(np.int32)
-            target = Target(hashes / float(1 << 64) if n_classes == 1 else values, n_classes)
-            folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
-            learner = EstimatorLearner(params, target, folds)
             block_of = partial(_made_up_block, n_rows, code_nbytes, n_values)
             # What loads with the first fit counts as library, whatever size that has.
             _fit(learner, block_of(min(2, n_columns)))

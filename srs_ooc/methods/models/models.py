@@ -277,7 +277,12 @@ class BaseModel:
                     if target.is_regression:
                         said = np.asarray(estimator.predict(rows), np.float64).reshape(-1, 1)
                         return center + scale * said
-                    return _shares(estimator, rows, target.n_classes)
+                    shares = np.zeros((len(rows), target.n_classes))
+                    if hasattr(estimator, "predict_proba"):
+                        shares[:, estimator.classes_] = estimator.predict_proba(rows)
+                    else:  # whole votes
+                        shares[np.arange(len(rows)), estimator.predict(rows)] = 1.0
+                    return shares
             except Exception as error:
                 raise _refused(self._model, "asked to predict", error) from error
 
@@ -292,16 +297,6 @@ class BaseModel:
             estimator.fit(columns, known)
         self._is_checked = True
         return estimator
-
-
-def _shares(estimator: Any, rows: core.Floats, n_classes: int) -> core.Floats:
-    """Return class shares of rows; whole votes where the estimator has no others."""
-    shares = np.zeros((len(rows), n_classes))
-    if hasattr(estimator, "predict_proba"):
-        shares[:, estimator.classes_] = estimator.predict_proba(rows)
-    else:
-        shares[np.arange(len(rows)), estimator.predict(rows)] = 1.0
-    return shares
 
 
 def _refused(model: str, what: str, error: Exception) -> core.UsageError:

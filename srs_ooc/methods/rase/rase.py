@@ -6,7 +6,7 @@ round. ``docs/methods/rase.md`` has the equations.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from math import exp, isqrt
 from typing import Any, Self
 
@@ -108,6 +108,38 @@ class Votes:
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
 
 
+@dataclass
+class Standing:
+    """Where the work stands, as the ledger keeps it.
+
+    Attributes
+    ----------
+    phase : {'searching', 'voting', 'over'}
+        What is done.
+    begun, done : int
+        Iterations of all phases before, and of this one.
+    version : int
+        How often what is proposed has changed.
+    least : float or None
+        Of the model under way, the loss of its best subspace so far; None where it is infinite.
+    losses : list of float or None
+        Of the rows held out, by round; None where there are none: then the last round is the best.
+    best_round : int
+        Which round that is, from 0.
+    cutoff : float
+        Share of votes above which it says the second of two classes.
+    """
+
+    phase: str = SEARCHING
+    begun: int = 0
+    done: int = 0
+    version: int = 0
+    least: float | None = None
+    losses: list[float | None] = field(default_factory=list)
+    best_round: int = 0
+    cutoff: float = 0.5
+
+
 class RandomSubspaceEnsemble(core.Sampler):
     """Learns which features the best small subspaces hold.
 
@@ -131,10 +163,8 @@ class RandomSubspaceEnsemble(core.Sampler):
         eta of the best round: share of its kept subspaces that hold a feature.
     best : list of uint32 arrays
         Its kept subspaces.
-    losses : list of float or None
-        Of the rows held out, by round; None where there are none: then the last round is the best.
-    cutoff : float
-        Share of votes above which the best round says the second of two classes.
+    at : Standing
+        Where the work stands.
     """
 
     name = "rase"
@@ -153,12 +183,9 @@ class RandomSubspaceEnsemble(core.Sampler):
         self._criterion = params.judged_by(self._n_candidates)
         self.score = np.zeros(context.n_features)
         self._bettered = np.ones(core.n_pages(context.n_features), np.bool_)
-        self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
-        self._least = np.inf
+        self.at = Standing()
         self._kept: list[core.Uints32] = []
         self.best: list[core.Uints32] = []
-        self.losses: list[float | None] = []
-        self.best_round, self.cutoff = 0, 0.5
         self._drawn_by: list[core.Uints32] = []
         self._heavy, self._counts = self._weights_of([])
 
@@ -179,16 +206,16 @@ class RandomSubspaceEnsemble(core.Sampler):
     @property
     def round(self) -> int:
         """The round that is under way, from 0."""
-        return len(self.losses)
+        return len(self.at.losses)
 
     @property
     def _n_wanted(self) -> int:
-        return self._params.models * (self.n_batches if self.phase == SEARCHING else 1)
+        return self._params.models * (self.n_batches if self.at.phase == SEARCHING else 1)
 
     def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return some of a model's subspaces, or the one that was kept."""
-        number = (iteration - self._first) % self._n_wanted
-        if self.phase != SEARCHING:
+        number = (iteration - self.at.begun) % self._n_wanted
+        if self.at.phase != SEARCHING:
             return core.Subspace(self._kept[number], split=self._votes.split)
         model, batch = divmod(number, self.n_batches)
         first = batch * self._batch
@@ -226,11 +253,11 @@ class RandomSubspaceEnsemble(core.Sampler):
 
     def version(self, iteration: int) -> int:
         """Return how often what is proposed has changed."""
-        return self._version
+        return self.at.version
 
     def done(self, iteration: int) -> bool:
         """Return whether all rounds are over."""
-        return self.phase == OVER
+        return self.at.phase == OVER
 
     def progress(self) -> core.Step:
         """Return the models whose subspace was chosen, of all rounds."""
@@ -241,49 +268,49 @@ class RandomSubspaceEnsemble(core.Sampler):
 
     def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Keep the best subspace so far, or count the votes of a kept one."""
-        if self.phase == SEARCHING:
+        if self.at.phase == SEARCHING:
             self._choose(outcome)
         else:
             assert outcome.predictions is not None
             self._votes.add(outcome.predictions[0])
-        self._n_done += 1
-        if self._n_done == self._n_wanted:
+        self.at.done += 1
+        if self.at.done == self._n_wanted:
             self._end_phase()
 
     def _choose(self, outcome: core.Outcome) -> None:
         """Keep the subspace of least loss; of equal ones the first, which is no better a draw."""
         assert outcome.losses is not None
-        model, batch = divmod(self._n_done, self.n_batches)
+        model, batch = divmod(self.at.done, self.n_batches)
         best = int(outcome.losses.argmin())
         loss = float(outcome.losses[best])
-        if batch > 0 and loss >= self._least:
+        if batch > 0 and loss >= (np.inf if self.at.least is None else self.at.least):
             return
-        self._least = loss
+        self.at.least = None if np.isinf(loss) else loss
         subspace = self._draw(model, batch * self._batch + best, 1)[0]
         if batch > 0:
             self._kept.pop()
         self._kept.append(subspace)
 
     def _end_phase(self) -> None:
-        self._first += self._n_done
-        self._n_done = 0
-        self._version += 1
-        if self.phase == SEARCHING:
-            self.phase = VOTING
+        self.at.begun += self.at.done
+        self.at.done = 0
+        self.at.version += 1
+        if self.at.phase == SEARCHING:
+            self.at.phase = VOTING
             self._votes.begin()
             return
         loss, cutoff = self._votes.loss()
-        earlier = self.losses[self.best_round] if self.losses else None
+        earlier = self.at.losses[self.at.best_round] if self.at.losses else None
         if loss is None or earlier is None or loss < earlier:
-            self.best, self.best_round, self.cutoff = self._kept, self.round, cutoff
+            self.best, self.at.best_round, self.at.cutoff = self._kept, self.round, cutoff
             members, counts = eta(self.best)
             self.score[:] = 0.0
             self.score[members] = counts / self._params.models
             self._bettered[:] = True
-        self.losses.append(loss)
+        self.at.losses = [*self.at.losses, loss]
         self._drawn_by, self._kept = self._kept, []
         self._heavy, self._counts = self._weights_of(self._drawn_by)
-        self.phase = OVER if self.round == self._params.rounds else SEARCHING
+        self.at.phase = OVER if self.round == self._params.rounds else SEARCHING
 
     def state(self) -> core.State:
         """Return what was learnt, and where the work stands."""
@@ -291,34 +318,21 @@ class RandomSubspaceEnsemble(core.Sampler):
         for name, subspaces in self._lists().items():
             arrays[name] = np.concatenate([np.zeros(0, np.uint32), *subspaces])
             arrays[f"{name}_sizes"] = np.array([len(one) for one in subspaces], np.int64)
-        facts = {
-            "phase": self.phase,
-            "begun": self._first,
-            "done": self._n_done,
-            "version": self._version,
-            "least": None if np.isinf(self._least) else self._least,
-            "losses": self.losses,
-            "best_round": self.best_round,
-            "cutoff": self.cutoff,
-        }
-        return core.State({self._score_name: core.Pages(self.score, self._bettered)}, arrays, facts)
+        pages = {self._score_name: core.Pages(self.score, self._bettered)}
+        return core.State(pages, arrays, asdict(self.at))
 
     def _lists(self) -> dict[str, list[core.Uints32]]:
         return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
 
     def restore(self, saved: core.Saved) -> None:
         """Take up the work where it was committed."""
-        if (facts := saved.facts) is None:
+        if saved.facts is None:
             return
         saved.fill(self._score_name, self.score)
         self._bettered[:] = False
-        self.phase = str(facts["phase"])
-        self._first, self._n_done = int(facts["begun"]), int(facts["done"])
-        self._version, self.best_round = int(facts["version"]), int(facts["best_round"])
-        self._least = np.inf if facts["least"] is None else float(facts["least"])
-        self.losses, self.cutoff = list(facts["losses"]), float(facts["cutoff"])
+        vars(self.at).update(saved.facts)
         arrays = saved.arrays
-        self._votes.begin(arrays["votes"], self._n_done if self.phase == VOTING else 0)
+        self._votes.begin(arrays["votes"], self.at.done if self.at.phase == VOTING else 0)
         for name, subspaces in self._lists().items():
             ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []

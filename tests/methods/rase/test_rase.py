@@ -154,7 +154,7 @@ def works(params, judge, q=24):
     sampler, weights = work.sampler, []
     assert isinstance(sampler, RandomSubspaceEnsemble)
     while not sampler.done(work.iteration):
-        if sampler.phase == SEARCHING:
+        if sampler.at.phase == SEARCHING:
             weights.append(sampler._heavy)
         subspace = work.propose(work.iteration)
         features, c = subspace.features, subspace.candidates
@@ -175,8 +175,8 @@ def test_each_model_is_the_best_of_its_subspaces_in_whatever_batches_they_come()
     found = []
     for q in (24, 9, 4):
         sampler, _ = works(settled(), lambda part: float(part.min()), q)
-        found.append([sampler.best_round, *(best.tolist() for best in sampler.best)])
-        assert sampler.phase == OVER
+        found.append([sampler.at.best_round, *(best.tolist() for best in sampler.best)])
+        assert sampler.at.phase == OVER
     assert found[0] == found[1] == found[2]
 
 
@@ -194,11 +194,11 @@ def test_weights_of_a_round_are_shares_of_the_last_ones_kept_subspaces_or_the_fl
 
 def test_the_best_round_has_the_least_loss_on_rows_held_out_and_without_any_is_the_last():
     held_out, _ = works(settled(), lambda part: float(part.min()))
-    assert held_out.losses[1] <= held_out.losses[0]
-    assert held_out.best_round == int(np.argmin(held_out.losses))
+    assert held_out.at.losses[1] <= held_out.at.losses[0]
+    assert held_out.at.best_round == int(np.argmin(held_out.at.losses))
     none, _ = works(settled(validation_share="0"), lambda part: float(part.min()))
-    assert none.losses == [None] * 3
-    assert none.best_round == 2
+    assert none.at.losses == [None] * 3
+    assert none.at.best_round == 2
 
 
 def test_a_cutoff_learnt_on_training_rows_errs_least_there():
