@@ -26,7 +26,7 @@ from srs_ooc.ingestion.formats.in_memory import memory_of
 from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
-from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, numbered, text_blocks
+from srs_ooc.ingestion.scratch import disk_errors, numbered, text_blocks
 from srs_ooc.ingestion.shards import Merging, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
@@ -238,7 +238,6 @@ def _join_features(
     merging = Merging([old, new], rows=[rows[:0], rows[:0] if is_same else rows])
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
-    check_disk(work.folder, *disk_of(merging.shape, merging.form, by_rows=False))
     room = merging.room(options.memory_mb)
     return merging.write(work.folder, names, room, work.tell, **noted)
 
@@ -292,8 +291,7 @@ class JoinedRows(Table):
         ordered, halves = stored[places], np.split(out, [old.n_rows], axis=1)
         for store, half in zip(self._stores, halves, strict=True):
             if self._keeps or store is new:
-                for i, row, part in store.values().columns(ordered):
-                    half[places[i], row : row + len(part)] = part
+                half[places] = store.numbers_of(ordered)
         if not self._keeps:
             codes = self._columns.codes(ordered).astype(np.float64)
             codes[codes == old.manifest.missing_code] = np.nan

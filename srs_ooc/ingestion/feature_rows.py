@@ -120,9 +120,8 @@ class FeatureRows(Table):
         self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
         forced = {name: int(CELLS_OF[kind]) for name, kind in (kinds or {}).items()}
         slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
-        reader = text_tables.TableReader(
-            slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
-        )
+        room = max_category_nbytes
+        reader = text_tables.TableReader(slots, stream, max_category_nbytes=room, row_kinds=forced)
         self._lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
         panels = FeatureLines(self._path, n_samples, 2 * n_lines)
@@ -140,7 +139,7 @@ class FeatureRows(Table):
             cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
             is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
-        text_tables.read_panels(stream, reader, sample_ids, take_rows, panels, tell)
+        text_tables.read_panels(reader, sample_ids, take_rows, panels, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.narrow = reader.native.fits_float32
         self.n_read = reader.native.n_rows  # of the features, before those of samples
@@ -148,7 +147,6 @@ class FeatureRows(Table):
         self.text_columns: Bools = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
-        self._more = np.empty((0, n_samples))
 
     def append_features(
         self,
@@ -175,29 +173,31 @@ class FeatureRows(Table):
         for spool in self._said:
             spool.append(texts_of([""] * len(columns)))
         self.names.append(texts_of(name for name, _ in columns))
-        self._more = np.empty((len(columns), self.shape[0]))
+        lines = np.full((len(columns), self.shape[0]), np.nan)
         form, kinds, is_text = options.text, options.kinds.by_name(), []
-        for line, (name, texts) in zip(self._more, columns, strict=True):
+        for line, (name, texts) in zip(lines, columns, strict=True):
             kind, cells = kinds.get(name.encode(), FREE), [text.encode() for text in texts]
             there = [row for row, cell in enumerate(cells) if not form.is_missing(cell)]
             values: Any = [form.number(cells[row]) for row in there]
             pairs = zip(there, values, strict=True)
             words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
             if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
-                here = f"{where(words[0])}: column {name!r} (--sample-features)"
+                here = _in_samples(where, name, words, 0)
                 expected = "a number as in other lines or as --kind says"
                 remedy = "Mend the cell, or say --kind NAME=categorical."
                 raise unfit(here, expected, shown(cells[words[0]]), remedy)
             if words:
                 at = partial(_in_samples, where, name, words)
                 values = numbered(self.pool, [cells[row] for row in words], at)
-            line[...], line[there] = np.nan, values
+            line[there] = values
             if np.isinf(line).any():
                 row = int(np.isinf(line).argmax())
-                here = f"{where(row)}: column {name!r} (--sample-features)"
+                here = _in_samples(where, name, [row], 0)
                 raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
             is_text.append(bool(words))
-        self.narrow &= _native.look_at(self._more)[1]
+        with self._path.open("ab") as file:
+            file.write(lines.data)
+        self.narrow &= _native.look_at(lines)[1]
         self.shape = (self.shape[0], self.n_read + len(columns))
         self.text_columns = np.append(self.text_columns, is_text)
 
@@ -207,13 +207,8 @@ class FeatureRows(Table):
 
     def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return features, each a row of the result."""
-        held, path = positions >= self.n_read, self._path
-        if not held.any():
-            return read_lines(path, np.dtype(np.float64), 0, self.shape[0], positions, str(path))
-        out = np.empty((len(positions), self.shape[0]))
-        out[held] = self._more[positions[held] - self.n_read]
-        out[~held] = self.read(positions[~held], pool)
-        return out
+        dtype, path = np.dtype(np.float64), self._path
+        return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
 
 
 def _in_samples(where: Callable[[int], str], name: str, rows: list[int], place: int) -> str:
@@ -229,8 +224,8 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
     InputError
         If the header holds no sample ids.
     """
-    row_names = text_tables.has_row_names(source, form)
-    stream = text_tables.CsvStream(source, form, sample_ids.append, row_names=row_names)
+    text_tables.has_row_names(source, form, sample_ids.append)
+    stream = text_tables.CsvStream(source, form, sample_ids.append)
     if len(sample_ids) <= n_before(sample_ids):
         expected = "a header of a first field and sample ids"
         remedy = "Name the separator with --separator."
@@ -489,14 +484,13 @@ def _texts_nbytes(
 ) -> int | None:
     """Return what the texts of features count as; None where none was found."""
     form, n_asked = options.text, len(options.columns())
-    stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
-    slots = _slots(header)
+    slots, stream = _slots(header), text_tables.CsvStream(source, form)
     kinds = {name: int(CELLS_OF[kind]) for name, kind in options.kinds.by_name().items()}
     room = ingest_memory.COUNTED_NBYTES
     reader = text_tables.TableReader(
-        slots, stream, by_row=True, max_category_nbytes=room, row_kinds=kinds, counts=True
+        slots, stream, max_category_nbytes=room, row_kinds=kinds, counts=True
     )
-    nbytes = reader.counted_nbytes(stream, len(header) - n_before(header), **most)
+    nbytes = reader.counted_nbytes(len(header) - n_before(header), **most)
     coder = TextCoder(room, counts=True)
     for _, _, _, _, *cells in _samples(options) if options.sample_features else ():
         texts = [(cell or "").encode() for cell in cells[n_asked:]]
