@@ -27,7 +27,7 @@ from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import disk_errors, numbered, text_blocks
-from srs_ooc.ingestion.shards import Merging, release, source_of
+from srs_ooc.ingestion.shards import Merging, check_merging, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import CATEGORICAL, CONSTANT, NO_TARGET, Manifest, damaged, make_group
@@ -238,7 +238,7 @@ def _join_features(
     merging = Merging([old, new], rows=[rows[:0], rows[:0] if is_same else rows])
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
-    room = merging.room(options.memory_mb)
+    room = check_merging(merging.shape, merging.form, options.memory_mb)
     return merging.write(work.folder, names, room, work.tell, **noted)
 
 
@@ -426,7 +426,8 @@ def _ordered(
     """Return a store with some features of another, by their places there, in stored order."""
     merging = Merging([store], np.argsort(store.array("positions"))[places])
     (folder := work.scratch / f"{store.fingerprint}.zarr").mkdir()
-    merging.write(folder, text_blocks(names), merging.room(options.memory_mb), work.tell)
+    room = check_merging(merging.shape, merging.form, options.memory_mb)
+    merging.write(folder, text_blocks(names), room, work.tell)
     return Store.open(folder)
 
 

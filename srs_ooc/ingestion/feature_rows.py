@@ -95,6 +95,8 @@ class FeatureRows(Table):
         The names of the features.
     pool : TextCoder
         The texts of features that hold texts.
+    lines : ScratchArray
+        The line of the file that each feature stands on.
 
     Raises
     ------
@@ -122,7 +124,7 @@ class FeatureRows(Table):
         slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
         room = max_category_nbytes
         reader = text_tables.TableReader(slots, stream, max_category_nbytes=room, row_kinds=forced)
-        self._lines = ScratchArray(scratch / "lines", np.int64)
+        self.lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
         panels = FeatureLines(self._path, n_samples, 2 * n_lines)
         is_text: list[Bools] = []
@@ -135,7 +137,7 @@ class FeatureRows(Table):
                 texts = reader.take_texts(text_tables.ROW_ID - at)
                 text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
                 spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
-            self._lines.append(reader.take_lines())
+            self.lines.append(reader.take_lines())
             cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
             is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
@@ -201,10 +203,6 @@ class FeatureRows(Table):
         self.shape = (self.shape[0], self.n_read + len(columns))
         self.text_columns = np.append(self.text_columns, is_text)
 
-    def line_of(self, position: int) -> int:
-        """Return the line of the file that a feature stands on."""
-        return int(self._lines[position : position + 1][0])
-
     def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return features, each a row of the result."""
         dtype, path = np.dtype(np.float64), self._path
@@ -253,13 +251,14 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
 
 
 def read_samples(
-    options: IngestOptions, ids: list[str], expected: str
-) -> tuple[dict[str, Sample], dict[str, Any]]:
+    options: IngestOptions, ids: list[str], expected: str, inferred: dict[str, Any]
+) -> dict[str, Sample]:
     """Return by id, in the order of the sample tables, the lines of each sample and its cells.
 
-    And facts for the manifest: how many ids of either side the other lacks, the first of them, and
-    which tables have no header. ``expected`` says which ``ids`` are looked up. Where an id is
-    PLINK's IID, it may also be looked up as FID (0 where there is none), ``:`` or ``_``, IID.
+    Facts for the manifest are noted as ``inferred``: how many ids of either side the other lacks,
+    the first of them, and which tables have no header. ``expected`` says which ``ids`` are looked
+    up. Where an id is PLINK's IID, it may also be looked up as FID (0 where there is none), ``:``
+    or ``_``, IID.
 
     Raises
     ------
@@ -293,9 +292,10 @@ def read_samples(
     }
     tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
     found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
-    said = {"samples": "; ".join(found)} if found else {}
+    inferred |= {"samples": "; ".join(found)} if found else {}
     few = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
-    return known, few | said
+    inferred |= few
+    return known
 
 
 def columns_of(
@@ -529,7 +529,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     memory.check(source)
     ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids, of_plink = list(header)[n_before(header) :], n_before(header) > 1
-    known, inferred = read_samples(options, ids, f"{source}: expected sample ids")
+    inferred = work.inferred
+    known = read_samples(options, ids, f"{source}: expected sample ids", inferred)
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
@@ -537,8 +538,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
     room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
-    work.inferred.update(inferred)
-    inferred = work.inferred
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
@@ -560,14 +559,13 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         name = features.names.get(column).decode()
         if column >= features.n_read:
             return _in_samples(where, name, [row], 0)
-        return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
+        (line,) = features.lines[column : column + 1]
+        return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
     settled = replace(options.without_columns(), beside=columns)
 
-    def origin() -> dict[str, Any]:
-        return stream.origin() | ({"plink": True} if of_plink else {})
-
-    reading = TableReading(features, source, settled, work, origin)
+    plink = {"plink": True} if of_plink else {}
+    reading = TableReading(features, source, settled, work, lambda: stream.origin() | plink)
     reading.needs, reading.where, reading.locate = memory, where, locate
     return reading
 
@@ -608,8 +606,7 @@ class RawReading(TextReading):
         super().read_rows(roles, forced, rows)
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
-        known, found = read_samples(self._asked, ids, f"{self.source}: expected row ids")
         inferred = self._work.inferred
-        inferred.update(found)
+        known = read_samples(self._asked, ids, f"{self.source}: expected row ids", inferred)
         for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
             rows.open(what, name).append(texts_of(cells))

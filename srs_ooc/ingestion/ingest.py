@@ -373,8 +373,8 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     lease = tables.samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
-    ids = list(store.row_ids)
-    known, inferred = tables.read_samples(options, ids, f"{store.place}: expected row ids")
+    ids, inferred = list(store.row_ids), dict[str, Any]()
+    known = tables.read_samples(options, ids, f"{store.place}: expected row ids", inferred)
     gone = next(iter(options.text.missing or ("",)))
     plink = inferred if is_plink(store.manifest.source) else None
     with tempfile.TemporaryDirectory() as folder, store.unchanged():

@@ -82,7 +82,7 @@ def check_merging(shape: Shape, form: StoreForm, memory_mb: float) -> int:
     Returns
     -------
     int
-        What the cap leaves, in bytes.
+        What the cap leaves for batches, in bytes.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_merging(shape: Shape, form: StoreForm, memory_mb: float) -> int:
     if (left := int(memory_mb * MB) - total_nbytes(leases)) < 0:
         least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
         raise budget.refusal(cap, "the parts put together", leases, least)
-    return left - max(0, resident_nbytes() - own.n_bytes)
+    return min(left - max(0, resident_nbytes() - own.n_bytes), MERGED_NBYTES)
 
 
 def _places_of(store: Store, first: int) -> Ints:
@@ -157,10 +157,6 @@ class Merging(CodedFeatures):
         self._positions = ingest_options.stored_positions(len(chosen))
         self._stored = chosen.astype(np.uint32)[self._positions]  # all of a store after one another
 
-    def room(self, memory_mb: float) -> int:
-        """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
-        return min(check_merging(self.shape, self.form, memory_mb), MERGED_NBYTES)
-
     def write(
         self,
         folder: Path,
@@ -185,7 +181,6 @@ class Merging(CodedFeatures):
         one, floats = self._stores[0], self._stores[0].manifest.float_arrays
         m, row_ids = one.manifest, scratch.text_blocks(one.row_ids)
         by_row = {name: one.opened(name) for name in m.small_arrays if name in ROW_ARRAYS}
-        target = by_row.pop("target_values" if m.task == "regression" else "target")
         known = {name: getattr(m, name) for name in OF_ROWS} | {"feature_columns": self._known}
         known |= said
         facts = TableFacts(**known, row_ids=row_ids, arrays=by_row, feature_cells=self._cells())
@@ -201,7 +196,6 @@ class Merging(CodedFeatures):
             return write_store(
                 folder,
                 self,
-                target,
                 facts,
                 names,
                 batch_features=(1 + max(0, room_nbytes) // nbytes) * step,
@@ -466,9 +460,8 @@ def ingest_pieces(
             more = f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
             names = scratch.text_blocks(name for one in stores for name in one.names)
-            manifest = merging.write(
-                made, names, merging.room(options.memory_mb), tell, source=source
-            )
+            room = check_merging(merging.shape, merging.form, options.memory_mb)
+            manifest = merging.write(made, names, room, tell, source=source)
             for column in stores[0].added("target"):
                 write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)

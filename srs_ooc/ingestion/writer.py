@@ -521,7 +521,6 @@ def as_float32(values: NDArray[Any]) -> Floats32:
 def write_store(
     folder: Path,
     features: CodedFeatures,
-    target: Codes,
     facts: TableFacts,
     names: writing.TextBlocks,
     *,
@@ -537,8 +536,6 @@ def write_store(
         Where the store's files go (see :func:`srs_ooc.base.files.published_folder`).
     features : CodedFeatures
         The features: :class:`CodedTable` codes those of a table.
-    target : int32 or float64 (n_rows,)
-        Class of each row; of a regression the number.
     facts : TableFacts
         What is known of the rows, and the origin of the table.
     names : TextBlocks
@@ -567,15 +564,14 @@ def write_store(
         found = work.close()
         _native.return_large_blocks()
         write_texts(store, features, facts, names)
-        is_regression = target.dtype.kind == "f"
-        by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
-        for name, array in by_row.items():
+        for name, array in facts.arrays.items():
             store.small(name, blocks_of(array))
+    target = facts.arrays.get("target")
     made = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
-        task="regression" if is_regression else "classification",
-        class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
+        task="regression" if target is None else "classification",
+        class_counts=() if target is None else _class_counts(target, len(facts.classes)),
         format=format_of(facts.row_columns, work.n_linked_rows, facts.feature_columns),
         code_dtype=form.code_dtype,
         values_dtype=form.values_dtype,
