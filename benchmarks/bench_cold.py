@@ -70,11 +70,12 @@ def write_without_values(path: Path, problem: Problem) -> None:
     take 4 kB a feature.
     """
     target = problem.target(0, problem.n_rows).astype(np.int32)
-    facts, form = TableFacts("target", ("0", "1")), StoreForm(values_dtype=None)
+    facts = TableFacts("target", ("0", "1"), arrays={"target": target})
+    form = StoreForm(values_dtype=None)
     names = text_blocks(feature_name(j) for j in range(problem.n_features))
     truth_path(path).write_text(json.dumps(describe(problem)))
     with published_folder(path) as folder:
-        write_store(folder, CodedTable(Tenths(problem), form), target, facts, names)
+        write_store(folder, CodedTable(Tenths(problem), form), facts, names)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:

@@ -109,8 +109,8 @@ class CsvPanels:
         self._is_raw = True
         self._found: set[int] = set()
         self._source = SourceFile(path)
-        how = {"row_names": csv.has_row_names(self._source, csv.TextForm())}
-        self._stream = csv.CsvStream(self._source, csv.TextForm(), self._take_names, **how)
+        csv.has_row_names(self._source, csv.TextForm(), self._take_names)
+        self._stream = csv.CsvStream(self._source, csv.TextForm(), self._take_names)
         self.origin = self._stream.origin  # once all rows are read, as of a store
         names = splits.names
         if absent := [name for i, name in enumerate(names) if i not in self._found]:
@@ -175,7 +175,7 @@ class CsvPanels:
             named = ids if csv.ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
             return Panel(values, named, labels if csv.TARGET in self._found else None)
 
-        for _ in csv.fed(self._stream, reader):
+        for _ in csv.fed(reader):
             named = reader.take_texts(csv.ROW_ID)
             csv.check_utf8(named, f"{self._path}: the row ids")
             ids.extend(text.decode() for text in named)
@@ -206,7 +206,7 @@ class CsvPanels:
             _, line, column, text = reader.native.problem
             where = f"{self._path}, line {line}: column {name_of(column)}, which the trees use"
             raise unfit(where, "a number", repr(text.decode("utf-8", "replace")), "Mend the cell.")
-        csv.raise_fault(self._stream, reader, name_of)
+        csv.raise_fault(reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.

@@ -26,8 +26,8 @@ from srs_ooc.ingestion.formats.in_memory import memory_of
 from srs_ooc.ingestion.ingest_options import ROLES, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
-from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, numbered, text_blocks
-from srs_ooc.ingestion.shards import Merging, release, source_of
+from srs_ooc.ingestion.scratch import disk_errors, numbered, text_blocks
+from srs_ooc.ingestion.shards import Merging, check_merging, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import CATEGORICAL, CONSTANT, NO_TARGET, Manifest, damaged, make_group
@@ -238,8 +238,7 @@ def _join_features(
     merging = Merging([old, new], rows=[rows[:0], rows[:0] if is_same else rows])
     said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
     noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
-    check_disk(work.folder, *disk_of(merging.shape, merging.form, by_rows=False))
-    room = merging.room(options.memory_mb)
+    room = check_merging(merging.shape, merging.form, options.memory_mb)
     return merging.write(work.folder, names, room, work.tell, **noted)
 
 
@@ -292,8 +291,7 @@ class JoinedRows(Table):
         ordered, halves = stored[places], np.split(out, [old.n_rows], axis=1)
         for store, half in zip(self._stores, halves, strict=True):
             if self._keeps or store is new:
-                for i, row, part in store.values().columns(ordered):
-                    half[places[i], row : row + len(part)] = part
+                half[places] = store.numbers_of(ordered)
         if not self._keeps:
             codes = self._columns.codes(ordered).astype(np.float64)
             codes[codes == old.manifest.missing_code] = np.nan
@@ -428,7 +426,8 @@ def _ordered(
     """Return a store with some features of another, by their places there, in stored order."""
     merging = Merging([store], np.argsort(store.array("positions"))[places])
     (folder := work.scratch / f"{store.fingerprint}.zarr").mkdir()
-    merging.write(folder, text_blocks(names), merging.room(options.memory_mb), work.tell)
+    room = check_merging(merging.shape, merging.form, options.memory_mb)
+    merging.write(folder, text_blocks(names), room, work.tell)
     return Store.open(folder)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,6 @@ missing was one; texts whatever they look like; numbers, texts being refused at 
 
 SAMPLED_NBYTES = 1 << 20
 """Bytes of a text from which its rows are estimated."""
-PLAIN = b",\0."
-"""Separator, comment (NUL if none) and decimal point of plain CSV, a byte each."""
 
 
 def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
@@ -60,18 +58,16 @@ class TableReader:
     ----------
     slots : int32 (n_columns,)
         For each source column the panel row its cells go to, :data:`IGNORED`, or a text column.
-    stream : CsvStream, optional
-        Says how the table is written, and where its header ended; of plain CSV without a header if
-        not given.
+    stream : CsvStream
+        Says how the table is written, and where its header ended.
     kinds : uint8 (n_columns,), optional
         :data:`UNKNOWN`, :data:`CATEGORIES` or :data:`ONLY_NUMBERS`, for each column; all are
         numbers if not given.
-    by_row : bool
-        A row is a feature: its cells are of one kind, which is found out.
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
     row_kinds : mapping of bytes to int, optional
-        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the row's id; held in memory.
+        A row is a feature if given: its cells are of one kind, :data:`CATEGORIES` or
+        :data:`ONLY_NUMBERS` as this says by the row's id, or else found out; held in memory.
     counts : bool
         Texts beyond that memory are counted, not kept, and get the number of another.
     staged_rows : int
@@ -92,30 +88,29 @@ class TableReader:
     def __init__(
         self,
         slots: Ints32,
-        stream: "CsvStream | None" = None,
+        stream: "CsvStream",
         kinds: Bytes | None = None,
         *,
-        by_row: bool = False,
         max_category_nbytes: int = 0,
         row_kinds: Mapping[bytes, int] | None = None,
         counts: bool = False,
         staged_rows: int = 0,
     ) -> None:
-        missing = None if stream is None else stream.form.missing_texts
-        cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
+        missing = stream.form.missing_texts
+        cells = bytes([ONLY_NUMBERS]) * (len(slots) if row_kinds is None else 0)
         self.native = _native.TableReader(
             slots,
-            PLAIN if stream is None else stream.marks,
+            stream.marks,
             None if missing is None else list(missing),
-            *((1, False) if stream is None else stream.place),
+            *stream.place,
             cells if kinds is None else kinds.tobytes(),
-            by_row,
+            row_kinds is not None,
             max_category_nbytes,
             dict(row_kinds or {}),
             counts,
         )
         self.native.stage(staged_rows)
-        self.n_columns = len(slots)
+        self.n_columns, self.stream = len(slots), stream
         self._panel: Floats | None = None
 
     def set_panel(self, panel: Floats) -> None:
@@ -152,7 +147,6 @@ class TableReader:
 
     def counted_nbytes(
         self,
-        stream: "CsvStream",
         n_features: int,
         most_nbytes: float = SAMPLED_NBYTES,
         take: Callable[[Texts], None] = lambda targets: None,
@@ -164,7 +158,7 @@ class TableReader:
         n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
         panel = anonymous_array((n_features, n_rows))
         self.set_panel(panel)
-        for n_fed in fed(stream, self, most_nbytes=most_nbytes):
+        for n_fed in fed(self, most_nbytes=most_nbytes):
             self.take_texts(ROW_ID)
             take(self.take_texts(TARGET))
             self.take_lines()
@@ -308,7 +302,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 _LIKE_NONE = re.compile(r"(na|nan|n/a|null|none|missing|unknown|[?.-]|[<>] ?[\d.,]+|<?l?lo[dq])?")
 
 
-def raise_fault(stream: "CsvStream", reader: TableReader, describe: Callable[[int], str]) -> None:
+def raise_fault(reader: TableReader, describe: Callable[[int], str]) -> None:
     """Raise what stopped a reader, if anything did; ``describe`` names a column.
 
     Raises
@@ -318,7 +312,7 @@ def raise_fault(stream: "CsvStream", reader: TableReader, describe: Callable[[in
     """
     if reader.native.problem is None:
         return
-    fault, line, column, text = reader.native.problem
+    (fault, line, column, text), stream = reader.native.problem, reader.stream
     if fault == "ragged":
         expected = f"{reader.n_columns} fields as in the first row"
         found = f"{column} (separated by {name_of(stream.separator)})"
@@ -391,8 +385,6 @@ class CsvStream:
         What is said of it.
     take_names : callable, optional
         Given the names of its columns, some at a time.
-    row_names : bool
-        The header has no field over the first column, which is named :data:`ROW_NAMES`.
 
     Attributes
     ----------
@@ -416,15 +408,11 @@ class CsvStream:
         source: SourceFile,
         form: TextForm,
         take_names: Callable[[Texts], None] = lambda names: None,
-        *,
-        row_names: bool = False,
     ) -> None:
         self.source, self.n_fields = source, 0
         self._take_names = take_names
         self._rewind()
         self.form = form_of(self.pieces, form)
-        if row_names:
-            take_names(texts_of([ROW_NAMES]))
         self._read_header()
         if not self.form.header:
             self._rewind()
@@ -443,32 +431,27 @@ class CsvStream:
         marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
         self.marks = marks.encode("ascii")
         reader = _native.HeaderReader(self.marks)
-        for data in chain([first], self._iterator):
+        for data in chain([first], self._iterator, [b""]):
             self._rest, self._start = data, reader.feed(np.frombuffer(data, np.uint8), 0)
-            self._hand_over(reader)
+            if not data:
+                reader.finish()
+            if reader.problem is not None:
+                fault, line, column, text = reader.problem
+                what = explain(fault, text, f"column {column + 1} of the header", self.form)
+                raise InputError(f"{self.source}, line {line + self.source.head[1]}: {what}")
+            names = _texts(reader.take_names())
+            self.n_fields += len(names.ends)
+            if self.form.header:
+                check_utf8(names, f"{self.source}: the header")
+                self._take_names(names)
             if reader.done:
                 break
         else:
-            self._rest = b""
-            reader.finish()
-            self._hand_over(reader)
-        if not reader.done:
             raise InputError(
                 f"{self.source}: expected a header and rows, found only blank lines"
                 f"{' and comments' if self.form.comment else ''}."
             )
         self.place = reader.line, reader.after_return
-
-    def _hand_over(self, reader: _native.HeaderReader) -> None:
-        if reader.problem is not None:
-            fault, line, column, text = reader.problem
-            what = explain(fault, text, f"column {column + 1} of the header", self.form)
-            raise InputError(f"{self.source}, line {line + self.source.head[1]}: {what}")
-        names = _texts(reader.take_names())
-        self.n_fields += len(names.ends)
-        if self.form.header:
-            check_utf8(names, f"{self.source}: the header")
-            self._take_names(names)
 
     def body(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of the rows, and where in the piece to start."""
@@ -513,7 +496,7 @@ def check_utf8(texts: Texts, what: str) -> None:
 
 
 def fed(
-    stream: CsvStream, reader: TableReader, *, ahead: bool = False, most_nbytes: float = math.inf
+    reader: TableReader, *, ahead: bool = False, most_nbytes: float = math.inf
 ) -> Iterator[int]:
     """Feed rows, of so many bytes or all, to a reader, until it finds a fault.
 
@@ -522,8 +505,8 @@ def fed(
     Who asks for the next piece must have taken the texts before, and must set the next panel
     where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
-    n_fed = 0
-    for data, first in read_ahead(stream.body(), _N_AHEAD) if ahead else stream.body():
+    n_fed, pieces = 0, reader.stream.body()
+    for data, first in read_ahead(pieces, _N_AHEAD) if ahead else pieces:
         start = first
         while start < len(data):
             stop = reader.feed(data, start)
@@ -536,7 +519,6 @@ def fed(
 
 
 def read_panels(
-    stream: CsvStream,
     reader: TableReader,
     header: TextSpool,
     take: Callable[[TableReader], None],
@@ -547,8 +529,8 @@ def read_panels(
 
     Parameters
     ----------
-    stream, reader : CsvStream, TableReader
-        The rows, and what reads them.
+    reader : TableReader
+        Reads them.
     header : TextSpool
         The names of the columns.
     take : callable
@@ -563,14 +545,15 @@ def read_panels(
     InputError
         If a row cannot be read, or there is none.
     """
+    stream = reader.stream
     reader.set_panel(panels.panel)
-    for _ in fed(stream, reader, ahead=True):
+    for _ in fed(reader, ahead=True):
         take(reader)
         if reader.panel_is_full:
             panels.flush(reader.native.panel_row)
             reader.set_panel(panels.panel)
         tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-    raise_fault(stream, reader, header.describe)
+    raise_fault(reader, header.describe)
     if reader.native.n_rows == 0:
         raise InputError(f"{stream.source}: expected rows after the header, found none.")
     if reader.native.panel_row:
@@ -590,23 +573,25 @@ def read_ahead(pieces: Iterator[Any], n_pieces: int = 1) -> Iterator[Any]:
 # Looks at a text table beside its one reading: how many rows it has, whether it names them.
 
 
-def _skim(
-    source: SourceFile, form: TextForm, n_columns: int, kept: int | None, *, row_names: bool = False
-) -> tuple[CsvStream, TableReader]:
+def _skim(source: SourceFile, form: TextForm, n_columns: int, kept: int | None) -> TableReader:
     """Open a file again, of which at most one column is kept, as the target's texts."""
-    stream = CsvStream(source, form, row_names=row_names)
     slots = np.full(n_columns, IGNORED, np.int32)
     if kept is not None:
         slots[kept] = TARGET
-    return stream, TableReader(slots, stream)
+    return TableReader(slots, CsvStream(source, form))
 
 
 def has_row_names(
-    source: SourceFile, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
+    source: SourceFile,
+    form: TextForm,
+    take_names: Callable[[Texts], None],
+    check: Callable[[int], None] = lambda n_columns: None,
 ) -> bool:
     """Tell whether the first row has one field more than the header, as R writes row names.
 
-    ``check`` is told how many fields there are before memory is taken for each.
+    Then ``take_names`` is given :data:`ROW_NAMES`, the name of the first column, before a stream
+    gives it those of the header. ``check`` is told how many fields there are before memory is taken
+    for each.
 
     Raises
     ------
@@ -620,13 +605,13 @@ def has_row_names(
     stream = CsvStream(source, form, take_names=lambda some: first.extend([*some][: not first]))
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
-    any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
+    any(reader.native.n_rows for _ in fed(reader))  # up to the first row
     n_found = stream.n_fields + 1
     fault, _, column, _ = reader.native.problem or ("", 0, 0, b"")
     if (fault, column, reader.native.n_rows) != ("ragged", n_found, 1):
         return False
-    stream, reader = _skim(source, form, n_found, -1, row_names=True)
-    any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
+    reader = _skim(source, form, n_found, -1)
+    any(reader.native.n_rows for _ in fed(reader))  # up to the first row
     if first == [b""] or not any(reader.take_texts(TARGET)):
         which = "the first name" if first == [b""] else "the last of them"
         raise InputError(
@@ -635,6 +620,7 @@ def has_row_names(
             f"{name_of(stream.separator)} at the ends of the lines; or, if the first "
             "column holds row ids, name it in the header."
         )
+    take_names(texts_of([ROW_NAMES]))
     return True
 
 
@@ -642,9 +628,8 @@ def has_index(source: SourceFile, form: TextForm, header: TextSpool) -> bool:
     """Tell whether a first column without a name counts the first rows, or holds texts."""
     if not _NO_NAME.fullmatch(header.get(0).decode()):
         return False
-    stream, reader = _skim(source, form, len(header), 0)
-    cells = list[bytes]()
-    for _ in fed(stream, reader, most_nbytes=SAMPLED_NBYTES):
+    reader, cells = _skim(source, form, len(header), 0), list[bytes]()
+    for _ in fed(reader, most_nbytes=SAMPLED_NBYTES):
         cells.extend(reader.take_texts(TARGET))
     numbers = [form.number(cell) for cell in cells if not form.is_missing(cell)]
     places = range(len(cells))
@@ -656,9 +641,8 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
 
     The bytes are exact where the file is not compressed.
     """
-    stream, reader = _skim(source, form, n_columns, None)
-    n_body = sum(fed(stream, reader, most_nbytes=SAMPLED_NBYTES))
-    pieces = stream.pieces
+    reader = _skim(source, form, n_columns, None)
+    n_body, pieces = sum(fed(reader, most_nbytes=SAMPLED_NBYTES)), reader.stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
     if not (n_cells := reader.native.n_rows * n_columns + reader.native.column):
         return 0, text_nbytes
@@ -687,22 +671,16 @@ def count_rows(
     InputError
         If a row is ragged.
     """
-    has_missing = False
-    stream, reader = _skim(source, form, n_columns, target)
-    for _ in fed(stream, reader):
+    has_missing, reader = False, _skim(source, form, n_columns, target)
+    for _ in fed(reader):
         texts = reader.take_texts(TARGET) if target is not None else ()
         has_missing = has_missing or any(map(form.is_missing, texts))
-    raise_fault(stream, reader, str)
+    raise_fault(reader, str)
     return reader.native.n_rows, has_missing
 
 
 def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:
     """Return the text of a cell, from 0, by reading the file up to there."""
-    stream, reader = _skim(source, form, n_columns, column)
-    n_passed = 0
-    for _ in fed(stream, reader):
-        texts = reader.take_texts(TARGET)
-        if n_passed + len(texts.ends) > row:
-            return list(texts)[row - n_passed].decode("utf-8", "replace")
-        n_passed += len(texts.ends)
-    raise IndexError(f"{source}: no row {row}")
+    reader = _skim(source, form, n_columns, column)
+    cells = chain.from_iterable(reader.take_texts(TARGET) for _ in fed(reader))
+    return next(islice(cells, row, None)).decode("utf-8", "replace")

@@ -95,6 +95,8 @@ class FeatureRows(Table):
         The names of the features.
     pool : TextCoder
         The texts of features that hold texts.
+    lines : ScratchArray
+        The line of the file that each feature stands on.
 
     Raises
     ------
@@ -120,10 +122,9 @@ class FeatureRows(Table):
         self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
         forced = {name: int(CELLS_OF[kind]) for name, kind in (kinds or {}).items()}
         slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
-        reader = text_tables.TableReader(
-            slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
-        )
-        self._lines = ScratchArray(scratch / "lines", np.int64)
+        room = max_category_nbytes
+        reader = text_tables.TableReader(slots, stream, max_category_nbytes=room, row_kinds=forced)
+        self.lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
         panels = FeatureLines(self._path, n_samples, 2 * n_lines)
         is_text: list[Bools] = []
@@ -136,11 +137,11 @@ class FeatureRows(Table):
                 texts = reader.take_texts(text_tables.ROW_ID - at)
                 text_tables.check_utf8(texts, f"{stream.source}: what is said of the features")
                 spool.append(texts_of("" if gone(one) else one.decode() for one in texts))
-            self._lines.append(reader.take_lines())
+            self.lines.append(reader.take_lines())
             cells = np.frombuffer(reader.native.take_row_cells(), np.uint8)
             is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
-        text_tables.read_panels(stream, reader, sample_ids, take_rows, panels, tell)
+        text_tables.read_panels(reader, sample_ids, take_rows, panels, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.narrow = reader.native.fits_float32
         self.n_read = reader.native.n_rows  # of the features, before those of samples
@@ -148,7 +149,6 @@ class FeatureRows(Table):
         self.text_columns: Bools = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
-        self._more = np.empty((0, n_samples))
 
     def append_features(
         self,
@@ -175,45 +175,38 @@ class FeatureRows(Table):
         for spool in self._said:
             spool.append(texts_of([""] * len(columns)))
         self.names.append(texts_of(name for name, _ in columns))
-        self._more = np.empty((len(columns), self.shape[0]))
+        lines = np.full((len(columns), self.shape[0]), np.nan)
         form, kinds, is_text = options.text, options.kinds.by_name(), []
-        for line, (name, texts) in zip(self._more, columns, strict=True):
+        for line, (name, texts) in zip(lines, columns, strict=True):
             kind, cells = kinds.get(name.encode(), FREE), [text.encode() for text in texts]
             there = [row for row, cell in enumerate(cells) if not form.is_missing(cell)]
             values: Any = [form.number(cells[row]) for row in there]
             pairs = zip(there, values, strict=True)
             words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
             if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
-                here = f"{where(words[0])}: column {name!r} (--sample-features)"
+                here = _in_samples(where, name, words, 0)
                 expected = "a number as in other lines or as --kind says"
                 remedy = "Mend the cell, or say --kind NAME=categorical."
                 raise unfit(here, expected, shown(cells[words[0]]), remedy)
             if words:
                 at = partial(_in_samples, where, name, words)
                 values = numbered(self.pool, [cells[row] for row in words], at)
-            line[...], line[there] = np.nan, values
+            line[there] = values
             if np.isinf(line).any():
                 row = int(np.isinf(line).argmax())
-                here = f"{where(row)}: column {name!r} (--sample-features)"
+                here = _in_samples(where, name, [row], 0)
                 raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
             is_text.append(bool(words))
-        self.narrow &= _native.look_at(self._more)[1]
+        with self._path.open("ab") as file:
+            file.write(lines.data)
+        self.narrow &= _native.look_at(lines)[1]
         self.shape = (self.shape[0], self.n_read + len(columns))
         self.text_columns = np.append(self.text_columns, is_text)
 
-    def line_of(self, position: int) -> int:
-        """Return the line of the file that a feature stands on."""
-        return int(self._lines[position : position + 1][0])
-
     def read(self, positions: Indices, pool: TextCoder) -> Floats:
         """Return features, each a row of the result."""
-        held, path = positions >= self.n_read, self._path
-        if not held.any():
-            return read_lines(path, np.dtype(np.float64), 0, self.shape[0], positions, str(path))
-        out = np.empty((len(positions), self.shape[0]))
-        out[held] = self._more[positions[held] - self.n_read]
-        out[~held] = self.read(positions[~held], pool)
-        return out
+        dtype, path = np.dtype(np.float64), self._path
+        return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
 
 
 def _in_samples(where: Callable[[int], str], name: str, rows: list[int], place: int) -> str:
@@ -229,8 +222,8 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_ta
     InputError
         If the header holds no sample ids.
     """
-    row_names = text_tables.has_row_names(source, form)
-    stream = text_tables.CsvStream(source, form, sample_ids.append, row_names=row_names)
+    text_tables.has_row_names(source, form, sample_ids.append)
+    stream = text_tables.CsvStream(source, form, sample_ids.append)
     if len(sample_ids) <= n_before(sample_ids):
         expected = "a header of a first field and sample ids"
         remedy = "Name the separator with --separator."
@@ -258,13 +251,14 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
 
 
 def read_samples(
-    options: IngestOptions, ids: list[str], expected: str
-) -> tuple[dict[str, Sample], dict[str, Any]]:
+    options: IngestOptions, ids: list[str], expected: str, inferred: dict[str, Any]
+) -> dict[str, Sample]:
     """Return by id, in the order of the sample tables, the lines of each sample and its cells.
 
-    And facts for the manifest: how many ids of either side the other lacks, the first of them, and
-    which tables have no header. ``expected`` says which ``ids`` are looked up. Where an id is
-    PLINK's IID, it may also be looked up as FID (0 where there is none), ``:`` or ``_``, IID.
+    Facts for the manifest are noted as ``inferred``: how many ids of either side the other lacks,
+    the first of them, and which tables have no header. ``expected`` says which ``ids`` are looked
+    up. Where an id is PLINK's IID, it may also be looked up as FID (0 where there is none), ``:``
+    or ``_``, IID.
 
     Raises
     ------
@@ -298,9 +292,10 @@ def read_samples(
     }
     tables = [(path, _sample_table(options, at)) for at, path in enumerate(options.samples)]
     found = [f"{path} has no header: {', '.join(one[1])}" for path, one in tables if not one[2]]
-    said = {"samples": "; ".join(found)} if found else {}
+    inferred |= {"samples": "; ".join(found)} if found else {}
     few = {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
-    return known, few | said
+    inferred |= few
+    return known
 
 
 def columns_of(
@@ -489,14 +484,13 @@ def _texts_nbytes(
 ) -> int | None:
     """Return what the texts of features count as; None where none was found."""
     form, n_asked = options.text, len(options.columns())
-    stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
-    slots = _slots(header)
+    slots, stream = _slots(header), text_tables.CsvStream(source, form)
     kinds = {name: int(CELLS_OF[kind]) for name, kind in options.kinds.by_name().items()}
     room = ingest_memory.COUNTED_NBYTES
     reader = text_tables.TableReader(
-        slots, stream, by_row=True, max_category_nbytes=room, row_kinds=kinds, counts=True
+        slots, stream, max_category_nbytes=room, row_kinds=kinds, counts=True
     )
-    nbytes = reader.counted_nbytes(stream, len(header) - n_before(header), **most)
+    nbytes = reader.counted_nbytes(len(header) - n_before(header), **most)
     coder = TextCoder(room, counts=True)
     for _, _, _, _, *cells in _samples(options) if options.sample_features else ():
         texts = [(cell or "").encode() for cell in cells[n_asked:]]
@@ -535,7 +529,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     memory.check(source)
     ingest_options.check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids, of_plink = list(header)[n_before(header) :], n_before(header) > 1
-    known, inferred = read_samples(options, ids, f"{source}: expected sample ids")
+    inferred = work.inferred
+    known = read_samples(options, ids, f"{source}: expected sample ids", inferred)
     matched = [sample for sample in ids if sample in known]
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
@@ -543,8 +538,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
     room = max(0, left) * 7 // 8  # for texts of categories
     kept = np.array([sample in known for sample in ids])
-    work.inferred.update(inferred)
-    inferred = work.inferred
     if of_plink:
         inferred["alleles"] = "counted is that of column COUNTED"
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
@@ -566,14 +559,13 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         name = features.names.get(column).decode()
         if column >= features.n_read:
             return _in_samples(where, name, [row], 0)
-        return f"{source}, line {features.line_of(column)}: sample {matched[row]!r} of {name!r}"
+        (line,) = features.lines[column : column + 1]
+        return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
     settled = replace(options.without_columns(), beside=columns)
 
-    def origin() -> dict[str, Any]:
-        return stream.origin() | ({"plink": True} if of_plink else {})
-
-    reading = TableReading(features, source, settled, work, origin)
+    plink = {"plink": True} if of_plink else {}
+    reading = TableReading(features, source, settled, work, lambda: stream.origin() | plink)
     reading.needs, reading.where, reading.locate = memory, where, locate
     return reading
 
@@ -614,8 +606,7 @@ class RawReading(TextReading):
         super().read_rows(roles, forced, rows)
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
-        known, found = read_samples(self._asked, ids, f"{self.source}: expected row ids")
         inferred = self._work.inferred
-        inferred.update(found)
+        known = read_samples(self._asked, ids, f"{self.source}: expected row ids", inferred)
         for what, name, cells in columns_of(self._asked, known, ids, inferred, gone):
             rows.open(what, name).extend(cells)

@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, option
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import is_store
-from srs_ooc.ingestion.shards import ingest_pieces, on_workers
+from srs_ooc.ingestion.shards import ingest_pieces
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import write_column
@@ -309,8 +308,7 @@ def make_store(
             "and name the columns."
         )
     tables = [path_given(one, "table") for one in table]
-    workers = client and partial(on_workers, client)
-    return ingest_pieces(tables, path, options, progress, workers=workers)
+    return ingest_pieces(tables, path, options, progress, client=client)
 
 
 @contextlib.contextmanager
@@ -375,8 +373,8 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     lease = tables.samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
-    ids = list(store.row_ids)
-    known, inferred = tables.read_samples(options, ids, f"{store.place}: expected row ids")
+    ids, inferred = list(store.row_ids), dict[str, Any]()
+    known = tables.read_samples(options, ids, f"{store.place}: expected row ids", inferred)
     gone = next(iter(options.text.missing or ("",)))
     plink = inferred if is_plink(store.manifest.source) else None
     with tempfile.TemporaryDirectory() as folder, store.unchanged():

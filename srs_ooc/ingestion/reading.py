@@ -107,9 +107,8 @@ class TextReading:
         text = text_tables.form_of(pieces, self.options.text)
         self.options = replace(self.options, text=text)
         self._look_at(1)
-        has_names = text_tables.has_row_names(self.source, text, self._look_at)
-        self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
-        self._stream = self._open(self.source, take_names=header.append)
+        has_names = text_tables.has_row_names(self.source, text, header.append, self._look_at)
+        self._stream = text_tables.CsvStream(self.source, text, header.append)
         self._declared = np.broadcast_to(np.uint8(text_tables.UNKNOWN), len(header))
         if (known := self._stream.pieces.arff) is not None:
             self._declared = np.frombuffer(known.kinds, np.uint8)
@@ -221,13 +220,14 @@ class TextReading:
         """Return what the texts of features count as; None where no feature can hold a text."""
         forced = forced_kinds(self.source, self._header, self.options, roles)
         cells = self._cells(forced)
-        slots, lines = roles.slots(), self._open(source or self.source)
+        slots = roles.slots()
+        lines = text_tables.CsvStream(source or self.source, self.options.text)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
         reader = text_tables.TableReader(slots, lines, cells, max_category_nbytes=room, counts=True)
-        nbytes = reader.counted_nbytes(lines, roles.n_features, **how)
+        nbytes = reader.counted_nbytes(roles.n_features, **how)
         if "take" in how:
-            text_tables.raise_fault(lines, reader, self._header.describe)
+            text_tables.raise_fault(reader, self._header.describe)
         numbers = (text_tables.NUMBERS, text_tables.ONLY_NUMBERS)
         self._are_numbers = np.isin(reader.cells()[roles.stored_columns()], numbers)
         return None if self._are_numbers.all() else nbytes
@@ -271,7 +271,7 @@ class TextReading:
         self._work.enter_context(spool)
         take = self._row_taker(roles, rows, int(slots[0]))
         try:
-            text_tables.read_panels(stream, reader, self._header, take, spool, self._work.tell)
+            text_tables.read_panels(reader, self._header, take, spool, self._work.tell)
         except BudgetError as error:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
             bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1

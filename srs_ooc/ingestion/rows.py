@@ -66,8 +66,9 @@ class TableFacts:
     row_ids : TextBlocks or None
         Ids of the rows; ``1 .. n_rows`` if None.
     arrays : dict
-        ``weights`` (float64), ``strata`` and ``groups`` (int32), ``events`` (bool), each
-        (n_rows,), and ``covariates`` (float64), one after another, as far as given.
+        ``target`` (int32, classes) or ``target_values`` (float64); ``weights`` (float64),
+        ``strata`` and ``groups`` (int32), ``events`` (bool), each (n_rows,), and ``covariates``
+        (float64), one after another, as far as given.
     levels : tuple of tuple of str
         Of each covariate the texts of its categories; none of numbers.
     feature_columns : tuple of str
@@ -427,7 +428,7 @@ class RowColumns:
             row_columns={what: [column.label for column in columns[what]] for what in arrays},
             inferred=self._inferred,
             row_ids=row_ids,
-            arrays=arrays,
+            arrays={"target_values" if is_number else "target": self.target} | arrays,
             levels=tuple(levels),
         )
 

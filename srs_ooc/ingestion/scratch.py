@@ -242,10 +242,8 @@ def anonymous_array(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> ND
     The C library may keep freed memory of its heap, which would count against the cap.
     """
     nbytes = max(math.prod(shape) * np.dtype(dtype).itemsize, 1)
-    if hasattr(mmap, "MAP_ANONYMOUS"):  # private: shared memory gets no huge pages
-        memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    else:
-        memory = mmap.mmap(-1, nbytes)
+    # private: shared memory gets no huge pages
+    memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # filling a panel row by row touches every page of it
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)

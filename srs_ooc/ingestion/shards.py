@@ -11,7 +11,7 @@ import shutil
 import sys
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nb
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError, unfit
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion import ingest_memory, ingest_options
+from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import sample_columns
 from srs_ooc.ingestion.formats import split_texts
@@ -39,7 +39,7 @@ from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.reading import Reading, WorkFolder
 from srs_ooc.ingestion.rows import TableFacts
-from srs_ooc.ingestion.scratch import TextSpool, disk_errors, joined, text_blocks, texts_of
+from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names
 from srs_ooc.ingestion.writer import FACTS, OF_ROWS, Coded, CodedFeatures, packed, write_store
@@ -82,7 +82,7 @@ def check_merging(shape: Shape, form: StoreForm, memory_mb: float) -> int:
     Returns
     -------
     int
-        What the cap leaves, in bytes.
+        What the cap leaves for batches, in bytes.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_merging(shape: Shape, form: StoreForm, memory_mb: float) -> int:
     if (left := int(memory_mb * MB) - total_nbytes(leases)) < 0:
         least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
         raise budget.refusal(cap, "the parts put together", leases, least)
-    return left - max(0, resident_nbytes() - own.n_bytes)
+    return min(left - max(0, resident_nbytes() - own.n_bytes), MERGED_NBYTES)
 
 
 def _places_of(store: Store, first: int) -> Ints:
@@ -157,10 +157,6 @@ class Merging(CodedFeatures):
         self._positions = ingest_options.stored_positions(len(chosen))
         self._stored = chosen.astype(np.uint32)[self._positions]  # all of a store after one another
 
-    def room(self, memory_mb: float) -> int:
-        """Return the bytes that a cap leaves for batches; errors as of :func:`check_merging`."""
-        return min(check_merging(self.shape, self.form, memory_mb), MERGED_NBYTES)
-
     def write(
         self,
         folder: Path,
@@ -169,7 +165,7 @@ class Merging(CodedFeatures):
         progress: ByteProgress,
         **said: dict[str, Any],
     ) -> Manifest:
-        """Write everything into an empty folder; to be published by the caller.
+        """Write everything into an empty folder, with room on its disk; to be published.
 
         ``names``: of the features, in their order; ``room_nbytes``: memory beside the leases;
         ``progress`` is told of the codes written; ``said``: the ``source``, and what was
@@ -178,13 +174,13 @@ class Merging(CodedFeatures):
         Raises
         ------
         StoreError
-            If a piece is damaged.
+            If a piece is damaged, or the disk has no room.
         """
+        scratch.check_disk(folder, *scratch.disk_of(self.shape, self.form, by_rows=False))
         step, nbytes = _smallest(self.shape, self.form)
         one, floats = self._stores[0], self._stores[0].manifest.float_arrays
-        m, row_ids = one.manifest, text_blocks(one.row_ids)
+        m, row_ids = one.manifest, scratch.text_blocks(one.row_ids)
         by_row = {name: one.opened(name) for name in m.small_arrays if name in ROW_ARRAYS}
-        target = by_row.pop("target_values" if m.task == "regression" else "target")
         known = {name: getattr(m, name) for name in OF_ROWS} | {"feature_columns": self._known}
         known |= said
         facts = TableFacts(**known, row_ids=row_ids, arrays=by_row, feature_cells=self._cells())
@@ -200,7 +196,6 @@ class Merging(CodedFeatures):
             return write_store(
                 folder,
                 self,
-                target,
                 facts,
                 names,
                 batch_features=(1 + max(0, room_nbytes) // nbytes) * step,
@@ -245,10 +240,10 @@ class Merging(CodedFeatures):
             for feature in self._stored[start:stop].tolist():
                 piece = bisect_right(self._firsts, feature) - 1
                 if texts := self._categories[piece].of(feature - self._firsts[piece]):
-                    categories.write(*joined([text.encode() for text in texts]))
+                    categories.write(*scratch.joined([text.encode() for text in texts]))
         none = np.zeros((n, 0))
         known = {name: facts[start:stop] for name, facts in self._facts.items()}
-        return Coded(codes, CodeFacts(**known, lows=none, highs=none), floats)
+        return codes, CodeFacts(**known, lows=none, highs=none), floats
 
     def lines(self, start: int, stop: int) -> Bytes:
         """Return the batch that is next as lines of a ``.bed`` file."""
@@ -286,8 +281,8 @@ def _pieces(
     """
     pieces, sizes, unknown = [], list[int](), _chosen(options)
     refused, rows = list[BudgetError](), list[int]()
-    with TemporaryDirectory(dir=folder) as scratch:
-        names = TextSpool(Path(scratch), "names")
+    with TemporaryDirectory(dir=folder) as temporary:
+        names = TextSpool(Path(temporary), "names")
         for number, table in enumerate(tables):
             with _noting(refused):
                 its_own = _options_of(table, options, folder) if number or unknown else options
@@ -300,7 +295,7 @@ def _pieces(
                         its_own = its_own.with_targets(header)
                     roles = ingest_options.choose_roles(table, header, reading.options)
                     for block in header.blocks(roles.special):
-                        names.append(texts_of(split_texts(*block)))
+                        names.append(scratch.texts_of(split_texts(*block)))
                     settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
                     settled = replace(settled, samples=tuple(map(Path.absolute, options.samples)))
                     made = folder.absolute() / f"{number:06}.zarr"
@@ -373,7 +368,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
 @contextmanager
 def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[TextSpool, Reading]]:
     """Yield the names of a table's columns, and its reading."""
-    with TemporaryDirectory(dir=folder) as scratch, WorkFolder(Path(scratch)) as work:
+    with TemporaryDirectory(dir=folder) as made, WorkFolder(Path(made)) as work:
         reading = open_reading(table, options, work)
         yield read_names(reading, work), reading
     del reading
@@ -382,11 +377,6 @@ def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[T
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
 """Files in the folder of the pieces; the last one says that the store is there, and they can go."""
-
-
-Workers = Callable[[Callable[..., None], list[tuple[Path, Path, IngestOptions]]], Iterable[None]]
-"""Has pieces done in any order, and yields as they are: calls of a function with the arguments that
-stand in a list."""
 
 
 def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
@@ -423,7 +413,7 @@ def ingest_pieces(
     options: IngestOptions,
     progress: ByteProgress | None = None,
     *,
-    workers: Workers | None = None,
+    client: Any = None,
 ) -> Manifest:
     """Turn a table in pieces of columns into one store, which appears complete or not at all.
 
@@ -441,8 +431,8 @@ def ingest_pieces(
         As for a single table; each process is under the memory cap.
     progress : callable, optional
         Told of the pieces done, and of the bytes merged.
-    workers : callable, optional
-        Has the pieces done elsewhere: on machines that have all paths.
+    client : distributed.Client, optional
+        Its workers do the pieces (:func:`on_workers`).
 
     Raises
     ------
@@ -456,10 +446,10 @@ def ingest_pieces(
     ingest_memory.load_libraries()
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
-    errors = disk_errors(store, replaces=options.overwrite)
+    errors = scratch.disk_errors(store, replaces=options.overwrite)
     with errors, _work_folder(store, tables, options) as folder:
         pieces = _pieces(tables, options, folder)
-        each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
+        each = starmap(do_here, pieces) if client is None else on_workers(client, pieces)
         sizes = [place_in(table)[0].stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
             tell("pieces", sum(sizes[: done + 1]), sum(sizes))
@@ -469,10 +459,9 @@ def ingest_pieces(
             merging = Merging(stores)
             more = f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
-            names = text_blocks(name for one in stores for name in one.names)
-            manifest = merging.write(
-                made, names, merging.room(options.memory_mb), tell, source=source
-            )
+            names = scratch.text_blocks(name for one in stores for name in one.names)
+            room = check_merging(merging.shape, merging.form, options.memory_mb)
+            manifest = merging.write(made, names, room, tell, source=source)
             for column in stores[0].added("target"):
                 write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)
@@ -605,9 +594,7 @@ def source_of(name: str, stores: list[Store], **said: Any) -> dict[str, Any]:
 # Pieces of a table coded by the workers of a Dask client.
 
 
-def on_workers(
-    client: Any, do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
-) -> Iterator[None]:
+def on_workers(client: Any, pieces: list[tuple[Path, Path, IngestOptions]]) -> Iterator[None]:
     """Have pieces done by a client's workers, each under a cap of its own.
 
     A piece whose worker is lost is done by another, from its beginning: what the lost one had
@@ -618,16 +605,14 @@ def on_workers(
     client : distributed.Client
         Its workers have the tables and the store's folder at the same paths; one does a piece for
         each of its threads.
-    do : callable
-        Does a piece.
     pieces : list of tuple
-        Its arguments.
+        The arguments of :func:`do_piece`.
     """
     import distributed
 
     finished: Any = partial(distributed.as_completed, loop=client.loop)
     futures = [
-        client.submit(do, *piece, key=f"srs_ooc_piece-{number}-{piece[1]}")
+        client.submit(do_piece, *piece, key=f"srs_ooc_piece-{number}-{piece[1]}")
         for number, piece in enumerate(pieces)
     ]
     try:

@@ -170,9 +170,8 @@ def _with_samples(
         table.held = (*table.held, lease)
         memory_of(table, options).check(path)
     ids = list(map(str, items))
-    found, said = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
+    found = feature_rows.read_samples(asked, ids, f"{path}: expected row ids", work.inferred)
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    work.inferred.update(said)
     plink = work.inferred if is_plink({"format": table.format}) else None
     for what, name, cells in feature_rows.columns_of(asked, found, ids, plink):
         columns.setdefault(what, []).append((name, cells))
@@ -363,7 +362,6 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         manifest = write_store(
             work.folder,
             features,
-            rows.target,
             replace(facts, inferred=inferred, source=reading.origin()),
             header.blocks(roles.special),
             batch_features=batch,

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,22 +99,12 @@ class FeatureKinds:
 # Features as they are coded, whatever they come from: a table, or other stores.
 
 
-class Coded(NamedTuple):
-    """Some features as a store holds them.
+Coded = tuple[NDArray[Any], CodeFacts, tuple[NDArray[Any], ...]]
+"""Some features as a store holds them.
 
-    Attributes
-    ----------
-    codes : uint8 or uint16 (m, n_rows)
-        Their codes.
-    facts : CodeFacts
-        What is known of each; the kinds are those that the store says.
-    floats : tuple of float arrays
-        Their values (m, n_rows), or the lowest and the highest value of each code (m, n_codes).
-    """
-
-    codes: NDArray[Any]
-    facts: CodeFacts
-    floats: tuple[NDArray[Any], ...]
+Their codes, uint8 or uint16 (m, n_rows); what is known of each, whose kinds are those that the
+store says; and their values (m, n_rows), or the lowest and the highest value of each code
+(m, n_codes)."""
 
 
 class CodedFeatures(Protocol):
@@ -235,7 +225,7 @@ class CodedTable(CodedFeatures):
         self._check_forced(start, values, forced)
         np.copyto(facts.kinds, forced, where=forced != FREE)
         facts.kinds[self._kinds.is_text[start:stop]] = manifest.CATEGORICAL
-        return Coded(codes, facts, (facts.lows, facts.highs) if n_ranges else (values,))
+        return codes, facts, (facts.lows, facts.highs) if n_ranges else (values,)
 
     def _code_texts(self, start: int, values: Floats, categories: TextsWriter) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
@@ -380,7 +370,10 @@ class ColumnsWriter:
         What is written in order is written here, as the shares come; categories are written as
         they are made, so that shares with such are made one by one.
         """
-        n_features, waiting = self._features.shape.n_features, deque[Future[Coded]]()
+        n_features, waiting = (
+            self._features.shape.n_features,
+            deque[Future[tuple[NDArray[Any], CodeFacts]]](),
+        )
         n_threads = min(n_threads, batch // self._step) if self._categories is None else 1
         step, last = max(1, batch // self._step // n_threads) * self._step, 0
         with ThreadPoolExecutor(n_threads) as pool:
@@ -388,20 +381,20 @@ class ColumnsWriter:
                 stop = min(start + step, n_features)
                 waiting.append(pool.submit(self._share, start, stop))
                 while len(waiting) > (n_threads if stop < n_features else 0):
-                    coded = waiting.popleft().result()
-                    self._codes.write(coded.codes)
-                    self._note(last, coded.facts)
-                    last += len(coded.codes)
-                    size = coded.codes[0].nbytes  # of a column
+                    codes, facts = waiting.popleft().result()
+                    self._codes.write(codes)
+                    self._note(last, facts)
+                    last += len(codes)
+                    size = codes[0].nbytes  # of a column
                     progress("writing", last * size, n_features * size)
         self._features.refuse()
 
-    def _share(self, start: int, stop: int) -> Coded:
+    def _share(self, start: int, stop: int) -> tuple[NDArray[Any], CodeFacts]:
         """Have the features ``start .. stop - 1`` coded and write their values; return the rest."""
-        coded = self._features.coded(start, stop, self._categories)
-        for floats, array in zip(self._floats.values(), coded.floats, strict=True):
+        codes, facts, arrays = self._features.coded(start, stop, self._categories)
+        for floats, array in zip(self._floats.values(), arrays, strict=True):
             floats.write(start, array)
-        return coded._replace(floats=())
+        return codes, facts
 
     def _note(self, start: int, facts: CodeFacts) -> None:
         """Note what is known of the features from ``start`` on."""
@@ -528,7 +521,6 @@ def as_float32(values: NDArray[Any]) -> Floats32:
 def write_store(
     folder: Path,
     features: CodedFeatures,
-    target: Codes,
     facts: TableFacts,
     names: writing.TextBlocks,
     *,
@@ -544,8 +536,6 @@ def write_store(
         Where the store's files go (see :func:`srs_ooc.base.files.published_folder`).
     features : CodedFeatures
         The features: :class:`CodedTable` codes those of a table.
-    target : int32 or float64 (n_rows,)
-        Class of each row; of a regression the number.
     facts : TableFacts
         What is known of the rows, and the origin of the table.
     names : TextBlocks
@@ -574,15 +564,14 @@ def write_store(
         found = work.close()
         _native.return_large_blocks()
         write_texts(store, features, facts, names)
-        is_regression = target.dtype.kind == "f"
-        by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
-        for name, array in by_row.items():
+        for name, array in facts.arrays.items():
             store.small(name, blocks_of(array))
+    target = facts.arrays.get("target")
     made = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
-        task="regression" if is_regression else "classification",
-        class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
+        task="regression" if target is None else "classification",
+        class_counts=() if target is None else _class_counts(target, len(facts.classes)),
         format=format_of(facts.row_columns, work.n_linked_rows, facts.feature_columns),
         code_dtype=form.code_dtype,
         values_dtype=form.values_dtype,

@@ -25,7 +25,7 @@ from srs_ooc.base.text import MB, ceil_div, no_formula
 from srs_ooc.ingestion.formats import Names
 from srs_ooc.ingestion.formats.genotypes import VARIANT, is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
-from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
+from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases
 from srs_ooc.native import _native
 from srs_ooc.results.ranking import Ranking
@@ -105,7 +105,6 @@ def _export_store(store: Store, positions: Ints, out: Path, room_nbytes: int) ->
     names = text_blocks(store.names[i] for i in positions.tolist())
     with published_folder(out) as folder, store.unchanged():
         merging = Merging([store], places_of(store, positions))
-        check_disk(folder, *disk_of(merging.shape, merging.form, by_rows=False))
         merging.write(folder, names, room_nbytes, lambda *_: None, source=source)
 
 

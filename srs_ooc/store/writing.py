@@ -221,13 +221,11 @@ class FloatsWriter:
             place = first // features + i, j
             path = values_file(self._folder, self._name, *place)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb", buffering=0) as file:
+            with path.open("xb") as file:
                 packed, crc = encode(part, self._codec)
                 self.crcs[place] = int.from_bytes(crc, "little")
-                for piece in (packed, crc):
-                    data = memoryview(piece)
-                    while data:
-                        data = data[file.write(data) :]
+                file.writelines((packed, crc))
+                file.flush()
                 if hasattr(os, "posix_fadvise"):  # begin to write it out
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -268,19 +266,14 @@ def write_coordinate(store: NewStore, name: str, texts: str, order: Uints32 | No
     with small_file(store.folder, f"{texts}_bytes").open("rb") as source:
         held_nbytes = max(TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES * n)
         read = _reader(source, None if order is None else held_nbytes)
-        all_ends = None if order is None else np.fromfile(offsets, "<u8")
+        ends = np.fromfile(offsets, "<u8")
         for index, first in enumerate(range(0, n, chunk)):
             out = SyncedFile(store, f"{name}/c/{index}")
             out.write(np.array([chunk], "<u4"))
             for start in range(first, min(first + chunk, n), _BLOCK):
-                stop = min(start + _BLOCK, first + chunk, n)
-                if order is None or all_ends is None:
-                    ends = np.fromfile(offsets, "<u8", stop - start + 1, offset=8 * start)
-                    spans = ends[:-1], ends[1:]
-                else:
-                    places = order[start:stop].astype(np.int64)
-                    spans = all_ends[places], all_ends[places + 1]
-                for data in _encoded(read, *spans):
+                places = np.arange(start, min(start + _BLOCK, first + chunk, n))
+                places = places if order is None else order[places].astype(np.int64)
+                for data in _encoded(read, ends[places], ends[places + 1]):
                     out.write(data)
             out.write(np.zeros(max(0, first + chunk - n), "<u4"))
             out.close()

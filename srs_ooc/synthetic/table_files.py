@@ -98,8 +98,7 @@ def write_problem(problem: Problem, folder: Path) -> None:
     write_store(
         folder,
         CodedTable(problem),
-        target,
-        TableFacts(problems.TARGET_NAME, labels, source=source),
+        TableFacts(problems.TARGET_NAME, labels, source=source, arrays={"target": target}),
         text_blocks(problems.feature_name(position) for position in range(problem.n_features)),
         batch_features=fit_batch(shape, StoreForm(), WORK_NBYTES)[0],
         n_threads=N_THREADS,

@@ -40,8 +40,7 @@ def make_store(path, values, labels, *, code_dtype="uint8", values_dtype="float6
         write_store(
             scratch,
             CodedTable(ArrayColumns(values), StoreForm(code_dtype, values_dtype)),
-            target,
-            TableFacts("target", classes),
+            TableFacts("target", classes, arrays={"target": target}),
             names,
         )
     return path

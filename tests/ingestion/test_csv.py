@@ -28,7 +28,6 @@ from srs_ooc.ingestion import sources
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
-    PLAIN,
     ROW_ID,
     TARGET,
     UNKNOWN,
@@ -504,7 +503,7 @@ def test_header_names_and_where_the_rows_start(names, step):
     out = io.StringIO(newline="")
     csv.writer(out).writerow(names)
     raw = ("\r\n" + out.getvalue() + "1,2\r\n").encode()
-    reader, found, at = _native.HeaderReader(PLAIN), [], 0
+    reader, found, at = _native.HeaderReader(b",\0."), [], 0
     while not reader.done:
         at += reader.feed(np.frombuffer(raw[at : at + step], np.uint8), 0)
         blob, ends, hashes = reader.take_names()
@@ -550,7 +549,6 @@ def parse(text: bytes, stream: SimpleNamespace, cuts: list[int], staged_rows: in
         np.array([0, 1, ROW_ID, TARGET], np.int32),
         stream,
         kinds=np.array([UNKNOWN, CATEGORIES, UNKNOWN, UNKNOWN], np.uint8),
-        by_row=False,
         max_category_nbytes=700,
         staged_rows=staged_rows,
     )

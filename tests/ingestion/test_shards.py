@@ -101,29 +101,33 @@ def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
+def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path, monkeypatch):
     done = []
 
-    def killed_after_two(do, work):
+    def killed_after_two(client, work):
         for piece in work[1:]:  # in any order
             done.append(piece[1].name)
-            yield do(*piece)
+            shards.do_piece(*piece)
+            yield
         raise KeyboardInterrupt
 
     store = tmp_path / "t.zarr"
+    monkeypatch.setattr(shards, "on_workers", killed_after_two)
     with pytest.raises(KeyboardInterrupt):
-        ingest_pieces(tables[0], store, OPTIONS, workers=killed_after_two)
+        ingest_pieces(tables[0], store, OPTIONS, client=object())
     assert not store.exists()
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "t.zarr.pieces").glob("*.zarr")}
     assert len(times) == 2
     seen = []
 
-    def note(do, work):
+    def note(client, work):
         for piece in work:
-            yield do(*piece)
+            shards.do_piece(*piece)
+            yield
             seen.append(piece[1].stat().st_mtime_ns)
 
-    made = ingest_pieces(tables[0], store, OPTIONS, workers=note)
+    monkeypatch.setattr(shards, "on_workers", note)
+    made = ingest_pieces(tables[0], store, OPTIONS, client=object())
     assert seen[1:] == [times[path] for path in sorted(times)]
     same(made, ingest_table(tables[1], tmp_path / "whole.zarr", OPTIONS))
     again = ingest_pieces(tables[0], tmp_path / "again.zarr", OPTIONS)
@@ -182,13 +186,14 @@ def test_pieces_in_another_order_than_that_of_the_whole_are_refused(tables, tmp_
 
 
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
-    def fail(do, pieces):
-        do(*pieces[0])
+    def fail(client, pieces):
+        shards.do_piece(*pieces[0])
         raise KeyboardInterrupt
 
     store = tmp_path / "t.zarr"
+    monkeypatch.setattr(shards, "on_workers", fail)
     with pytest.raises(KeyboardInterrupt):
-        ingest_pieces(tables[0], store, OPTIONS, workers=fail)
+        ingest_pieces(tables[0], store, OPTIONS, client=object())
     with pytest.raises(StoreError, match="found those of others"):
         ingest_pieces(tables[0], store, dataclasses.replace(OPTIONS, keep_values=False))
     refused(StoreError, "found those of others", ingest_pieces, tables[0][:2], store, OPTIONS)

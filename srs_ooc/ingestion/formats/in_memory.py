@@ -22,9 +22,9 @@ from srs_ooc.base.errors import InputError, no_features, unfit
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import NAMED, Items, Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
+from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
+from srs_ooc.ingestion.scratch import TextSpool, numbered, texts_of
 from srs_ooc.native import _native
 
 # Arrays of any numeric dtype as floats that lose nothing.
@@ -755,12 +755,10 @@ def text_numbers(items: list[Any], pool: TextCoder, what: str, first_row: int) -
             raise no_features((said, "Convert it, or leave the column out with --ignore."))
     out = np.full(len(items), np.nan)
     texts = texts_in(items, lambda i: f"{what}, row {i + 1}", first_row)
-    there = np.array([bool(text) for text in texts])
-    found = pool.code(*joined([text.encode() for text in texts if text]))
-    if len(found) < there.sum():
-        row = int(np.flatnonzero(there)[len(found)])
-        raise many_texts(f"{what}, row {first_row + row + 1}", texts[row] or "")
-    out[there] = found
+    there = [i for i, text in enumerate(texts, first_row) if text]
+    known = [text.encode() for text in texts if text]
+    numbers = numbered(pool, known, lambda n: f"{what}, row {there[n] + 1}")
+    out[np.array(there, np.intp) - first_row] = numbers
     return out
 
 
