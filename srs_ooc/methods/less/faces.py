@@ -92,10 +92,6 @@ def scores_command(
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
-    top: int | None,
-    as_csv: bool,
-    as_json: bool,
-    safe_csv: bool,
     memory_mb: int,
     shows: bool | None,
     **given: Any,
@@ -114,7 +110,9 @@ def scores_command(
       srs-ooc scores data.zarr --csv
     """
     core.process_nbytes()  # of the program alone, before there is work
-    params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
+    # What is then left of ``given`` says how records are written.
+    options = {n: v for n in ScoreParams.options() if (v := given.pop(n)) is not None}
+    params = ScoreParams.settle(options, None)
     key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = core.store_of(store)
     request = core.Request(
@@ -129,8 +127,7 @@ def scores_command(
     assert records is not None, "it was not stopped"
     features, centred = core.counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
-    form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
-    core.write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
+    core.write_records(ScoreRecord, records, _COLUMNS, heading=heading, **given)
 
 
 @click.command("components")
