@@ -104,7 +104,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     if frame_library(X) == "pandas":
         validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
     else:
-        _check_names(estimator, names_of(X), reset=reset)
+        _check_names(estimator, X, reset=reset)
     if X.shape[0] < fewest:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of "
@@ -125,19 +125,13 @@ def _check_distinct(frame: Any) -> None:
             )
 
 
-def _check_names(estimator: Any, names: list[str], *, reset: bool) -> None:
+def _check_names(estimator: Any, X: Any, *, reset: bool) -> None:
     """Take or compare the names of a frame, which not every version of scikit-learn sees."""
+    validation._check_n_features(estimator, X, reset=reset)
+    names = names_of(X)
     if reset:
-        estimator.n_features_in_ = len(names)
         estimator.feature_names_in_ = np.array(names, dtype=object)
-        return
-    expected = getattr(estimator, "feature_names_in_", None)
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {len(names)} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    if expected is not None and names != expected.tolist():
+    elif names != list(getattr(estimator, "feature_names_in_", names)):
         raise ValueError(
             "The feature names should match those that were passed during fit, in their order."
         )
