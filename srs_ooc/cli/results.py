@@ -148,8 +148,8 @@ def features_command(
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _shown(_columns_of(reading), ledger)
     n_there = len(reading.positions) if among is None else len(among)
-    how = {"heading": _heading(reading), "n_there": n_there} | form
-    write_records(reading.record_type, records, columns, **how)
+    kind, heading = reading.record_type, _heading(reading)
+    write_records(kind, records, columns, heading=heading, n_there=n_there, **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
             for title, text in ranking.grave_cautions(reading, ledger, found):
