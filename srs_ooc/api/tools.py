@@ -156,15 +156,13 @@ def compact(
         Once all that is done is kept, if there was a Ctrl-C.
     """
     folds, repeats, most = checked(folds=folds, repeats=repeats, max_features=max_features)
-    cap_mb, n_threads, file = checked(
-        memory_mb=memory_mb, threads=threads, held_out_rows=held_out_rows
-    )
+    (file,) = checked(held_out_rows=held_out_rows)
     with python_spelling(), growth_counted(), Run(folder_of(run), writable=True) as ledger:
         place = ledger.find_store(None if store is None else store_of(store).place)
         cluster = cluster_given(client, worker_memory_mb)
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
-            asked = Request(memory_mb=cap_mb, threads=n_threads, cluster=cluster)
+            asked = Request(memory_mb=memory_mb, threads=threads, cluster=cluster)
             whole = replace(Plan.of_run(ledger, place, asked), watch=watch)
             found = compacted(ledger, whole, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"

@@ -203,11 +203,15 @@ def echo_json(value: Any) -> None:
     write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def stream_json(records: Iterable[Any], begin: str = "[", end: str = "]") -> None:
+def stream_json(records: Iterable[Any], facts: Mapping[str, Any] | None = None) -> None:
     """Write dataclass records as a JSON list, one a line, never holding them all.
 
-    What it stands in is written before and after, where it is not the whole.
+    With ``facts`` it is the last of an object, ``features``, after them.
     """
+    begin, end = "[", "]"
+    if facts is not None:
+        begin = json.dumps(facts, ensure_ascii=False)[:-1] + ', "features": ['
+        end = "]}"
     write(begin)
     separator = "\n"
     for record in records:
@@ -237,10 +241,11 @@ def write_records(
     kind: type,
     records: Iterable[Any],
     columns: dict[str, int],
-    top: int | None,
+    top: int | None = None,
     heading: str | None = None,
     n_there: int = 0,
     *,
+    facts: Mapping[str, Any] | None = None,
     as_json: bool,
     as_csv: bool,
     safe_csv: bool,
@@ -248,9 +253,10 @@ def write_records(
     """Write the first records as was asked; as a table, below a heading, no more than fit.
 
     Below the table stands how many there are, of ``n_there``, if it does not have them all.
+    ``facts`` stand before the records in JSON.
     """
     if as_json:
-        stream_json(islice(records, top))
+        stream_json(islice(records, top), facts)
     elif as_csv:
         stream_csv(kind, islice(records, top), safe=safe_csv)
     else:

@@ -50,33 +50,25 @@ def report_command(
       srs-ooc report data.run --format md -o -
       srs-ooc report data.run --figure volcano -o v.svg
     """
-    kind, target = _asked(run, out, kind, figure)
-    ledger = Run(run, writable=False)
-    made_on = ledger.find_store(store)
-    cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
-    report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
-    if target is None:
-        write(KINDS[kind](report))
-        return
-    if figure is not None:
-        save_figure(target, figure, report, replaces=overwrite)
-    else:
-        write_report(report, target, kind, replaces=overwrite)
-    ledger.close()
-    say(f"{target}: {describe_nbytes(target.stat().st_size)}")
-
-
-def _asked(
-    run: Path, out: Path | None, kind: str | None, figure: str | None
-) -> tuple[str, Path | None]:
-    """Return the kind of report and the file to make, None for standard output."""
-    if figure is not None and (out is None or str(out) == "-"):
+    is_stdout = str(out) == "-"
+    if figure is not None and (out is None or is_stdout):
         raise UsageError(
             f"--figure: expected the name of a file, such as -o {figure}.svg, found none."
         )
     if kind is None:
         found = "" if out is None else out.suffix.lower().removeprefix(".")
         kind = found if found in KINDS else "html"
-    if out is None:
-        return kind, default_path(run, kind)
-    return kind, None if str(out) == "-" else out
+    ledger = Run(run, writable=False)
+    made_on = ledger.find_store(store)
+    cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
+    report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
+    if is_stdout:
+        write(KINDS[kind](report))
+        return
+    target = default_path(run, kind) if out is None else out
+    if figure is not None:
+        save_figure(target, figure, report, replaces=overwrite)
+    else:
+        write_report(report, target, kind, replaces=overwrite)
+    ledger.close()
+    say(f"{target}: {describe_nbytes(target.stat().st_size)}")

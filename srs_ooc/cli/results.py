@@ -64,7 +64,6 @@ def features_command(
     runs: tuple[Path, ...],
     store: Place | None,
     only_selected: bool,
-    top: int | None,
     memory_mb: int,
     why: str | None,
     **form: Any,
@@ -126,7 +125,7 @@ def features_command(
     if len(runs) > 1:
         if why is not None:
             raise UsageError(f"--why: expected one run, found {len(runs)}. Name one.")
-        _write_joined(runs, store, top, memory_mb, only_selected=only_selected, **form)
+        _write_joined(runs, store, memory_mb=memory_mb, only_selected=only_selected, **form)
         return
     ledger = Run(runs[0], writable=False)
     try:
@@ -140,7 +139,7 @@ def features_command(
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
         shown = [record for record in kept.values() if record.selected or not only_selected]
-        write_records(FeatureRecord, shown, _shown(_VERDICT_COLUMNS, ledger), top, **form)
+        write_records(FeatureRecord, shown, _shown(_VERDICT_COLUMNS, ledger), **form)
         return
     reading = Ranking(ledger, found, memory_mb * MB)
     if why is not None:
@@ -149,7 +148,8 @@ def features_command(
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _shown(_columns_of(reading), ledger)
     n_there = len(reading.positions) if among is None else len(among)
-    write_records(reading.record_type, records, columns, top, _heading(reading), n_there, **form)
+    kind, heading = reading.record_type, _heading(reading)
+    write_records(kind, records, columns, heading=heading, n_there=n_there, **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
             for title, text in ranking.grave_cautions(reading, ledger, found):
@@ -216,7 +216,6 @@ def pairs_command(
     run: Path,
     store: Place | None,
     only_selected: bool,
-    top: int | None,
     memory_mb: int,
     **form: Any,
 ) -> None:
@@ -254,7 +253,7 @@ def pairs_command(
         columns = dict(_PAIR_COLUMNS)
         if not any(record.within for record in shown):
             del columns["within"]
-        write_records(PairRecord, shown, columns, top, n_there=len(shown), **form)
+        write_records(PairRecord, shown, columns, n_there=len(shown), **form)
         if not shown:
             why = "There is no verdict by tests (yet)"
             if report.reading.verdict is not None:
@@ -269,7 +268,7 @@ def pairs_command(
 @output.RUN_STORE_OPTION
 @output.with_options(output.RECORD_OPTIONS)
 def assess_command(
-    run: Path, other: Place, store: Place | None, top: int | None, memory_mb: int, **form: Any
+    run: Path, other: Place, store: Place | None, memory_mb: int, **form: Any
 ) -> None:
     """Test the selected features of RUN again in the store OTHER: a second cohort, plate or site.
 
@@ -307,7 +306,7 @@ def assess_command(
             found = assessment.assess(report, there := open_store(other))
             scores = assessment.panel_scores(report, there, memory_mb)
     columns = _ASSESSED_COLUMNS
-    write_records(assessment.AssessedRecord, found, columns, top, n_there=len(found), **form)
+    write_records(assessment.AssessedRecord, found, columns, n_there=len(found), **form)
     for line in assessment.summary(found, scores, "named" if is_named else "selected"):
         say(line, err=form["as_csv"] or form["as_json"])
 

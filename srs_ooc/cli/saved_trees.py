@@ -1,8 +1,5 @@
 """``srs-ooc predict`` and ``sensitivity``: what the trees that a run saved say."""
 
-import json
-from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +112,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @output.MEMORY_OPTION
 @output.RUN_STORE_OPTION
 @output.with_options(output.PROGRESS_OPTIONS)
-def sensitivity_command(
-    run: Path,
-    top: int | None,
-    as_csv: bool,
-    as_json: bool,
-    safe_csv: bool,
-    memory_mb: int,
-    shows: bool | None,
-    **how: Any,
-) -> None:
+def sensitivity_command(run: Path, memory_mb: int, shows: bool | None, **how: Any) -> None:
     """Rank features by what altering them does to what the trees of RUN say.
 
     RUN must have been made with --save-trees, and with --bootstrap or rows held out by --rows: the
@@ -157,20 +145,15 @@ def sensitivity_command(
       srs-ooc sensitivity data.run
       srs-ooc sensitivity data.run --rows unseen.txt --flip permute --csv
     """
+    form = {name: how.pop(name) for name in ("top", "as_csv", "as_json", "safe_csv")}
     with RunProgress(memory_mb, shows) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
-    if as_json:
-        facts = json.dumps(found.facts, ensure_ascii=False)
-        output.stream_json(islice(found.records(), top), facts[:-1] + ', "features": [', "]}")
-        return
-    form = {"as_json": False, "as_csv": as_csv, "safe_csv": safe_csv}
-    write_records(SensitivityRecord, found.records(), _COLUMNS, top, _heading(found.facts), **form)
-
-
-def _heading(facts: Mapping[str, Any]) -> str:
+    facts = found.facts
     which = "out of bag" if facts["out_of_bag"] else "of --rows"
     name = "accuracy" if facts["r2"] is None else "r2"
-    return (
+    heading = (
         f"{counted(facts['n_trees'], 'tree')} on {counted(facts['n_features'], 'feature')}, "
         f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}\n{facts['theorem']}."
     )
+    records = found.records()
+    write_records(SensitivityRecord, records, _COLUMNS, heading=heading, facts=facts, **form)
