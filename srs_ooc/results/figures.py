@@ -125,7 +125,7 @@ def draw_volcano(ax: Any, report: Report) -> None:
     for label, these, colour, marker in kinds:
         if these.any():
             ax.scatter(x[these], y[these], s=16, c=colour, marker=marker, linewidths=0, label=label)
-    assert report.reading.verdict is not None  # it has effects
+    assert report.reading.verdict is not None, "where there are effects"
     if cutoff := report.reading.verdict.facts["marginal_cutoff"]:
         style = {"color": GREEN, "linewidth": 1, "linestyle": ":"}
         ax.axhline(-np.log10(cutoff), label="marginally significant above", **style)
@@ -145,7 +145,7 @@ def draw_volcano(ax: Any, report: Report) -> None:
 
 def draw_qq(ax: Any, report: Report) -> None:
     """Draw observed against expected -log10 p of all marginal tests of location, and lambda."""
-    assert report.qq is not None  # else it is not drawn
+    assert report.qq is not None, "where it is drawn"
     expected, observed = report.qq
     ax.plot([0, expected[-1]], [0, expected[-1]], color=GREY, linewidth=1, label="by chance")
     ax.plot(expected, observed, color=BLUE, marker=".", markersize=4, linestyle="", label="found")
