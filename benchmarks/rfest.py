@@ -43,8 +43,8 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import average_precision_score
 
 import srs_ooc
-from srs_ooc.ensemble.feature_sensitivity import permutation
 from srs_ooc.ensemble.prediction import Model
+from srs_ooc.methods.rfest.feature_sensitivity import permutation
 from srs_ooc.synthetic.blocks import Blocks
 from srs_ooc.synthetic.chain import Chain
 from srs_ooc.synthetic.madelon import Madelon

@@ -24,7 +24,7 @@ _PUBLIC = {
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
     "scores": "srs_ooc.methods.less.faces",
-    "sensitivity": "srs_ooc.api.tools",
+    "sensitivity": "srs_ooc.methods.rfest.faces",
     "synth": "srs_ooc.api.tools",
     "theory": "srs_ooc.methods.theory.faces",
     "verify": "srs_ooc.api.tools",

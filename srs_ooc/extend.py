@@ -5,6 +5,7 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
+from srs_ooc.api import folder_of as folder_of
 from srs_ooc.base.arrays import (
     Bools as Bools,
     Bytes as Bytes,
@@ -27,6 +28,7 @@ from srs_ooc.base.budget import (
     peak_resident_nbytes as peak_resident_nbytes,
     process_nbytes as process_nbytes,
     resident_nbytes as resident_nbytes,
+    total_nbytes as total_nbytes,
 )
 from srs_ooc.base.errors import (
     BudgetError as BudgetError,
@@ -101,16 +103,24 @@ from srs_ooc.base.text import (
     describe_seconds as describe_seconds,
     no_formula as no_formula,
 )
+from srs_ooc.base.urls import Place as Place
 from srs_ooc.cli.output import (
     Brief as Brief,
     COUNT as COUNT,
+    CSV_OPTION as CSV_OPTION,
     FILE as FILE,
     MEMORY_OPTION as MEMORY_OPTION,
     PROGRESS_OPTIONS as PROGRESS_OPTIONS,
     RECORD_OPTIONS as RECORD_OPTIONS,
+    RUN_STORE_OPTION as RUN_STORE_OPTION,
+    SAFE_OPTION as SAFE_OPTION,
     STORE as STORE,
+    THREADS_OPTION as THREADS_OPTION,
+    TOP_OPTION as TOP_OPTION,
     echo_json as echo_json,
     say as say,
+    stream_json as stream_json,
+    whole as whole,
     with_options as with_options,
     write_records as write_records,
 )
@@ -118,6 +128,11 @@ from srs_ooc.cli.run_options import (
     TABLE_OPTIONS as TABLE_OPTIONS,
     option_of as option_of,
     store_command as store_command,
+)
+from srs_ooc.ensemble.prediction import (
+    NODE_NBYTES as NODE_NBYTES,
+    SPLIT_NBYTES as SPLIT_NBYTES,
+    most_ensemble_nbytes as most_ensemble_nbytes,
 )
 from srs_ooc.evidence.exchangeability import deal_folds as deal_folds
 from srs_ooc.evidence.judges import Judge as Judge, ProbeJudge as ProbeJudge
@@ -139,14 +154,17 @@ from srs_ooc.learners.tree_learner import (
     Trial as Trial,
     path_of as path_of,
     settle_max_features as settle_max_features,
+    tree_key as tree_key,
 )
 from srs_ooc.native import numerics as numerics
 from srs_ooc.results.live import (
     Progress as Progress,
     RunProgress as RunProgress,
     interruptible as interruptible,
+    shown as shown,
     watched as watched,
 )
+from srs_ooc.results.result import READING_MB as READING_MB, Result as Result
 from srs_ooc.runs.batches import parallel_map as parallel_map, threads as threads
 from srs_ooc.runs.engine import (
     ColumnSource as ColumnSource,
@@ -170,6 +188,7 @@ from srs_ooc.runs.jobs import (
     WorkerStore as WorkerStore,
 )
 from srs_ooc.runs.ledger import Ledger as Ledger, damaged_run as damaged_run
+from srs_ooc.runs.plan import Plan as Plan
 from srs_ooc.runs.python_arguments import (
     NamesOrFile as NamesOrFile,
     asked_in_python as asked_in_python,
@@ -180,12 +199,14 @@ from srs_ooc.runs.resources import (
     DEFAULT_WORKER_MEMORY_MB as DEFAULT_WORKER_MEMORY_MB,
     categorical_features as categorical_features,
 )
-from srs_ooc.runs.run import NETWORK as NETWORK, N_TARGETS as N_TARGETS
+from srs_ooc.runs.run import NETWORK as NETWORK, N_TARGETS as N_TARGETS, Run as Run
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES as LEDGER_NBYTES,
     ORDERS_NBYTES as ORDERS_NBYTES,
     TrainingShape as TrainingShape,
 )
+from srs_ooc.runs.run_trees import TreeReader as TreeReader
+from srs_ooc.runs.training import training_response as training_response
 from srs_ooc.runs.weights import Scoring as Scoring
 from srs_ooc.samplers.base import (
     Ensemble as Ensemble,
@@ -221,7 +242,7 @@ from srs_ooc.samplers.srs import (
 )
 from srs_ooc.store.manifest import CATEGORICAL as CATEGORICAL, CONSTANT as CONSTANT
 from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
-from srs_ooc.store.store import Scan as Scan, Store as Store
+from srs_ooc.store.store import ColumnStore as ColumnStore, Scan as Scan, Store as Store
 from srs_ooc.store.values import n_values_of as n_values_of
 from srs_ooc.trees import saved as saved
 from srs_ooc.trees.block import (
@@ -241,6 +262,7 @@ from srs_ooc.trees.response import (
     THRESHOLDS as THRESHOLDS,
     TrainingRows as TrainingRows,
     TreeLimits as TreeLimits,
+    times_drawn as times_drawn,
 )
 
 __all__ = sorted(name for name in globals() if name[0] != "_")  # noqa: PLE0605 (each once)

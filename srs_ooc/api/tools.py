@@ -1,4 +1,4 @@
-"""Calls beside a run: plan, verify, compact, sensitivity, synth."""
+"""Calls beside a run: plan, verify, compact, synth."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +10,8 @@ from srs_ooc.base.options import checked, megabytes_given, place_given, python_s
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, rows_held_out
 from srs_ooc.ensemble.compaction import compact as compacted
-from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
-from srs_ooc.results.result import READING_MB, Result
+from srs_ooc.results.result import Result
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.python_arguments import (
     NamesOrFile,
@@ -167,66 +166,6 @@ def compact(
             found = compacted(ledger, whole, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"
         return found
-
-
-def sensitivity(
-    run: Result | str | Path,
-    *,
-    rows: NamesOrFile = None,
-    flip: str = AUTO,
-    repeats: int = REPEATS,
-    store: StoreOrPath | None = None,
-    memory_mb: int = READING_MB,
-    threads: int | None = None,
-    progress: Progress = None,
-) -> Sensitivity:
-    """Rank features by what altering them does to what a run's trees say (RFEST).
-
-    All features that the trees use are scored in one pass over rows and trees, on rows that trees
-    were not grown on.
-
-    Parameters
-    ----------
-    run : Result or path
-        The run, made with ``save_trees``, and with ``bootstrap`` or rows held out by ``rows``.
-    rows : path or iterable of str, optional
-        Ids of the rows to ask about; those out of bag, if not given.
-    flip : {'auto', 'mirror', 'permute'}
-        How a feature is altered; ``auto`` flips those of two values and permutes all others.
-    repeats : int
-        Permutations, of which the mean is taken.
-    store : Store or path, optional
-        Its store, if it was moved.
-    memory_mb : int
-        Cap on growth, in MB of 10^6 bytes.
-    threads, progress
-        As for :func:`srs_ooc.run`.
-
-    Returns
-    -------
-    Sensitivity
-        ``features()`` is a frame with the columns of ``srs-ooc sensitivity --csv``; ``facts`` has
-        the further keys of its ``--json``.
-
-    Raises
-    ------
-    RunError, StoreError
-        If the run keeps no trees, or the store is another.
-    UsageError
-        If rows are unknown or were trained on, or a feature cannot be altered so.
-    BudgetError
-        If the cap is too small.
-    """
-    place = None if store is None else store_of(store).path
-    result = run if isinstance(run, Result) and place is None else Result(folder_of(run), place)
-    return result.sensitivity(
-        rows=rows,
-        flip=flip,
-        repeats=repeats,
-        memory_mb=memory_mb,
-        threads=threads,
-        progress=progress,
-    )
 
 
 def synth(

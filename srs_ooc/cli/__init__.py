@@ -51,7 +51,7 @@ COMMANDS = {
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.results", "Write the selected columns to a file."),
     "predict": ("srs_ooc.cli.saved_trees", "Predict by the trees that a run saved."),
-    "sensitivity": ("srs_ooc.cli.saved_trees", "Rank features by what altering them does."),
+    "sensitivity": ("srs_ooc.methods.rfest.faces", "Rank features by what altering them does."),
     "runs": ("srs_ooc.cli.status", "List the runs and stores of a folder."),
     "remove": ("srs_ooc.cli.status", "Remove a run; its store stays."),
     "network": ("srs_ooc.methods.networks.faces", "Rank the regulators of each target as edges."),

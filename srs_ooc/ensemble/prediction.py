@@ -14,7 +14,7 @@ from srs_ooc.base.arrays import Floats, Indices, Ints
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.files import check_free, explained, published_file
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, number_of
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ensemble.panels import (
     CATEGORY_NBYTES,
@@ -210,7 +210,7 @@ class Scores:
         return code >= 0
 
     def _add_number(self, label: str, _: int, mean: Floats) -> bool:
-        if (number := _number(label)) is None:
+        if (number := _finite(number_of(label))) is None:
             return False
         target = number * self._scale
         self._first = self._first if self.n_rows else target
@@ -243,13 +243,6 @@ class Scores:
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-def _number(text: str) -> float | None:
-    try:
-        return _finite(float(text))
-    except ValueError:
-        return None
 
 
 _MODERATE = 2.0**-TARGET_BITS

@@ -16,7 +16,7 @@ from srs_ooc.base.frames import frame_of, frame_of_columns, library
 from srs_ooc.base.options import checked, python_spelling
 from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.results.live import Progress, shown
+from srs_ooc.results.live import Progress
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.halves import HalvesRecord, halves_of
@@ -27,7 +27,6 @@ from srs_ooc.store.opening import open_store, store_of
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
-    from srs_ooc.ensemble.feature_sensitivity import Sensitivity
     from srs_ooc.results.report import Report
 
 # What a notebook shows of a result: plain HTML, with every text escaped.
@@ -95,7 +94,7 @@ class Result:
 
     def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
-        self._given = None if store is None else place_of(store)
+        self.store_given = None if store is None else place_of(store)
         self._read: tuple[int, Ranking] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
@@ -110,7 +109,7 @@ class Result:
         with self._ledger() as ledger:
             number = int(ledger.meta(COMMITS))
             if self._read is None or self._read[0] != number:
-                self._read = number, Ranking(ledger, ledger.find_store(self._given))
+                self._read = number, Ranking(ledger, ledger.find_store(self.store_given))
             return self._read[1]
 
     @property
@@ -129,7 +128,7 @@ class Result:
     def store(self) -> Store:
         """The run's store, opened."""
         with self._ledger() as ledger:
-            return ledger.find_store(self._given)
+            return ledger.find_store(self.store_given)
 
     @property
     def n_iterations(self) -> int:
@@ -313,7 +312,7 @@ class Result:
         out, cap = Path(path), memory_mb * MB
         with asked_in_python(names=names) as files, self._ledger() as ledger:
             exporting.check_asked(top, names, out)
-            store = ledger.find_store(self._given)
+            store = ledger.find_store(self.store_given)
             if files["names"] is None:
                 wanted = exporting.ranked_positions(ledger, self.reading, top)
             else:
@@ -324,7 +323,7 @@ class Result:
     def compare(self, other: "Result") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
         with self._ledger() as first, other._ledger() as second:
-            return compare((first, second), (self._given, other._given))
+            return compare((first, second), (self.store_given, other.store_given))
 
     def remove(self) -> None:
         """Remove the run with all it has learnt; its store stays.
@@ -372,7 +371,7 @@ class Result:
             if isinstance(data, str | Path):  # a store, or a file
                 place = stack.enter_context(as_predicted(place_of(data), cap))
                 table = open_store(place) if isinstance(place, Url) or place.is_dir() else place
-            model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
+            model = Model.of(self.run, self.store_given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
             if load_splits(self.run, model.trees) is None:
                 model.splits.keep(self.run)
@@ -391,21 +390,19 @@ class Result:
         memory_mb: int = READING_MB,
         threads: int | None = None,
         progress: Progress = None,
-    ) -> "Sensitivity":
+    ) -> Any:
         """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
-        from srs_ooc.ensemble.feature_sensitivity import sensitivity
+        import srs_ooc
 
-        with shown(progress) as watch, asked_in_python(rows=rows) as files:
-            return sensitivity(
-                self.run,
-                rows=files["rows"],
-                flip=flip,
-                repeats=repeats,
-                memory_nbytes=memory_mb * MB,
-                threads=threads,
-                store=self._given,
-                watch=watch,
-            )
+        return srs_ooc.sensitivity(
+            self,
+            rows=rows,
+            flip=flip,
+            repeats=repeats,
+            memory_mb=memory_mb,
+            threads=threads,
+            progress=progress,
+        )
 
     def __repr__(self) -> str:
         status = self.status
@@ -526,7 +523,7 @@ class Result:
         from srs_ooc.results.report import Report
 
         with self._ledger() as ledger:
-            yield Report(ledger, ledger.find_store(self._given), cap_nbytes, draws=draws)
+            yield Report(ledger, ledger.find_store(self.store_given), cap_nbytes, draws=draws)
 
 
 def _new_axes() -> Any:

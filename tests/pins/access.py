@@ -18,12 +18,12 @@ import srs_ooc.testing
 from srs_ooc import ingest
 from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.cli import cli
-from srs_ooc.ensemble.feature_sensitivity import Sensitivity
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
 from srs_ooc.learners.tree_learner import Trial
 from srs_ooc.methods.models import model_learner
 from srs_ooc.methods.networks.network_run import Network
+from srs_ooc.methods.rfest.feature_sensitivity import Sensitivity
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.plan import Plan

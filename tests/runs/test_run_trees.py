@@ -16,10 +16,10 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.ensemble.feature_sensitivity import sensitivity
 from srs_ooc.ensemble.prediction import predict
 from srs_ooc.methods.prs.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.methods.rase.rase import RandomSubspaceEnsemble, Votes
+from srs_ooc.methods.rfest.feature_sensitivity import sensitivity
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader

@@ -85,13 +85,6 @@ def scores(
 def scores_command(
     store: core.StoreOrPath,
     seed: int,
-<<<<<<< HEAD
-    top: int | None,
-=======
-    exclude_file: Path | None,
-    exclude_missing: bool,
-    rows_file: Path | None,
->>>>>>> f6
     memory_mb: int,
     shows: bool | None,
     **given: Any,
@@ -110,15 +103,9 @@ def scores_command(
       srs-ooc scores data.zarr --csv
     """
     core.process_nbytes()  # of the program alone, before there is work
-<<<<<<< HEAD
-    form = {name: given.pop(name) for name in ("as_json", "as_csv", "safe_csv")}
     table = {name: given.pop(name) for name in ("exclude_file", "rows_file", "exclude_missing")}
-    params = ScoreParams.settle(given, None)
-=======
     # What is then left of ``given`` says how records are written.
-    options = {n: v for n in ScoreParams.options() if (v := given.pop(n)) is not None}
-    params = ScoreParams.settle(options, None)
->>>>>>> f6
+    params = ScoreParams.settle({name: given.pop(name) for name in ScoreParams.options()}, None)
     key = core.Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = core.store_of(store)
     request = core.Request(memory_mb=memory_mb, **table)
@@ -128,11 +115,7 @@ def scores_command(
     assert records is not None, "it was not stopped"
     features, centred = core.counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
-<<<<<<< HEAD
-    core.write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
-=======
     core.write_records(ScoreRecord, records, _COLUMNS, heading=heading, **given)
->>>>>>> f6
 
 
 @click.command("components")

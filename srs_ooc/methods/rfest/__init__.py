@@ -1,1 +1,1 @@
-"""RFEST: a closing stage that scores features by what altering them does to trees."""
+"""RFEST: features scored by what altering them does to trees: a command, and a closing stage."""

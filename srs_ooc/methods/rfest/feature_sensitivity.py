@@ -16,29 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32
-from srs_ooc.base.budget import Budget, Lease, n_cores, total_nbytes
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.frames import frame_of
-from srs_ooc.base.records import Step
-from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
-from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place
-from srs_ooc.ensemble.prediction import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
-from srs_ooc.learners.tree_learner import tree_key
-from srs_ooc.runs.inputs import InputFiles
-from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_trees import TreeReader
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
-from srs_ooc.runs.training import training_response
-from srs_ooc.samplers.base import PREDICTIONS
-from srs_ooc.store.manifest import CATEGORICAL
-from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.trees import saved
-from srs_ooc.trees.block import block_nbytes, effects_nbytes
-from srs_ooc.trees.response import TrainingRows, times_drawn
+import srs_ooc.extend as core
+from srs_ooc.extend import saved
 
 # What sensitivity takes: before it is known what trees use, and after.
 
@@ -46,49 +25,49 @@ MOST_REPEATS = 100
 """Permutations at most."""
 PIECE = 512
 """Columns that are read together."""
-VOTES_NBYTES = 4 * MB
+VOTES_NBYTES = 4 * core.MB
 """Memory for which trees vote on which rows."""
 ROW_NBYTES = 160
 """Memory of a row of the store: its target and what is drawn for it."""
-WORK_NBYTES = 8 * MB
+WORK_NBYTES = 8 * core.MB
 """Allowance for what is read of the store beside rows."""
 
 
 def check_reading(
-    trees: TreeReader, store: Store, spec: RunSpec, files: InputFiles, cap_nbytes: int
+    trees: core.TreeReader, store: core.Store, files: core.InputFiles, cap_nbytes: int
 ) -> None:
     """Check that the cap holds what comes before it is known how many features trees use.
 
     A cap that is named holds the rest too, with the most features that trees may use.
     """
-    n_used = min(trees.nbytes // SPLIT_NBYTES, store.n_features)
-    nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
-    rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
+    n_used = min(trees.nbytes // core.SPLIT_NBYTES, store.n_features)
+    nodes = core.most_ensemble_nbytes(trees, 0, 0, store.n_rows)
+    rest = walking_leases(store, n_used, MOST_REPEATS, nodes)
     leases = [
-        Lease("trees", nodes + 32 * n_used),
-        Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
+        core.Lease("trees", nodes + 32 * n_used),
+        core.Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
         *files.leases(),
     ]
-    Budget(cap_nbytes, leases, later_nbytes=total_nbytes(rest)).check()
+    core.Budget(cap_nbytes, leases, later_nbytes=core.total_nbytes(rest)).check()
 
 
 def walking_leases(
-    spec: RunSpec, store: Store, n_features: int, n_repeats: int, trees_nbytes: int
-) -> list[Lease]:
+    store: core.Store, n_features: int, n_repeats: int, trees_nbytes: int
+) -> list[core.Lease]:
     """Return what walking the trees needs besides the process; last of all, a row."""
     manifest = store.manifest
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-    row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
+    row = core.effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
     row += n_features * code_nbytes * (n_repeats - 1) + read_together
     return [
-        Lease("trees", trees_nbytes),
-        Lease(f"{n_features} features that trees use", 160 * n_features),
+        core.Lease("trees", trees_nbytes),
+        core.Lease(f"{n_features} features that trees use", 160 * n_features),
         # and while it is found which rows a tree was grown on
-        Lease(f"{n_rows} rows", (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES),
-        Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
-        Lease("names and places", 12 * store.n_features),
-        Lease("a row of all features that trees use", row),
+        core.Lease(f"{n_rows} rows", (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES),
+        core.Lease("a column", 2 * core.block_nbytes(1, n_rows, code_nbytes)),
+        core.Lease("names and places", 12 * store.n_features),
+        core.Lease("a row of all features that trees use", row),
     ]
 
 
@@ -96,8 +75,8 @@ def walking_leases(
 
 
 def unseen_rows(
-    run: Path, spec: RunSpec, store: Store, task: Task, asked: Ints32 | None
-) -> tuple[Ints32, Ints]:
+    run: Path, plan: core.Plan, asked: core.Ints32 | None
+) -> tuple[core.Ints32, core.Ints]:
     """Return the rows to ask about: those ``asked`` for, or the training rows out of bag.
 
     Returns
@@ -112,11 +91,11 @@ def unseen_rows(
     UsageError
         If all trees were grown on one of them.
     """
+    store, task, bootstrap = plan.store, plan.task, plan.spec.learner.bootstrap
     trained = np.arange(store.n_rows, dtype=np.int32) if task.rows is None else task.rows
-    bootstrap = spec.learner.bootstrap
     if asked is None and not bootstrap:
         some = "all rows of the store" if task.rows is None else f"{task.n_rows} rows"
-        raise UsageError(
+        raise core.UsageError(
             f"{run}: expected rows that training did not see, found trees all grown on {some}. "
             + (
                 "Name other rows with --rows."
@@ -131,7 +110,7 @@ def unseen_rows(
     if not bootstrap and is_there.any():
         first = store.row_ids[int(rows[is_there.argmax()])]
         n_seen = int(np.count_nonzero(is_there))
-        raise UsageError(
+        raise core.UsageError(
             f"--rows: expected rows that training did not see, found {n_seen} of {len(rows)} that "
             f"all trees were grown on (first: {first!r}). Name other rows; or begin a run with "
             "--bootstrap, whose trees each leave rows out."
@@ -152,7 +131,7 @@ FLIPPED, MIRRORED, PERMUTED = "flipped", "mirrored", "permuted"
 """What was done to a feature."""
 
 
-def codes_mirrored(store: Store, features: Integers, flip: str) -> NDArray[np.uint16]:
+def codes_mirrored(store: core.Store, features: core.Integers, flip: str) -> NDArray[np.uint16]:
     """Return of each feature the codes that are mirrored; 0 where it is permuted.
 
     Parameters
@@ -175,10 +154,10 @@ def codes_mirrored(store: Store, features: Integers, flip: str) -> NDArray[np.ui
     if flip == AUTO:
         return np.where(n_codes == 2, n_codes, 0).astype(np.uint16)
     if store.manifest.kind_counts.get("categorical"):
-        unordered = np.flatnonzero((store.kinds()[features] == CATEGORICAL) & (n_codes > 2))
+        unordered = np.flatnonzero((store.kinds()[features] == core.CATEGORICAL) & (n_codes > 2))
         if len(unordered):
             name = store.names[int(np.asarray(store.array("positions"))[features[unordered[0]]])]
-            raise UsageError(
+            raise core.UsageError(
                 "--flip mirror: expected features whose values have an order, found "
                 f"{len(unordered)} of categories (first: {name!r}). Take --flip auto, which "
                 "permutes them."
@@ -195,13 +174,14 @@ def mirror(
     return np.where(codes == missing, codes, last - codes)
 
 
-def permutation(seed: int, repeat: int, n_rows: int) -> Ints:
+def permutation(seed: int, repeat: int, n_rows: int) -> core.Ints:
     """Return the row whose code each row takes in a repeat: the same of all features.
 
     Features are altered one at a time, so one permutation does for all; that they share it makes
     their scores easier to compare.
     """
-    hashes = derive_array(key_of(seed, Purpose.ALTERED, repeat), np.arange(n_rows, dtype=np.uint64))
+    key = core.key_of(seed, core.Purpose.ALTERED, repeat)
+    hashes = core.derive_array(key, np.arange(n_rows, dtype=np.uint64))
     return np.argsort(hashes, kind="stable")
 
 
@@ -244,12 +224,12 @@ class Sensitivity:
         The run's, for names.
     """
 
-    positions: Ints
-    scores: Floats
-    changes: Ints
+    positions: core.Ints
+    scores: core.Floats
+    changes: core.Ints
     altered: tuple[str, ...]
     facts: dict[str, Any]
-    store: Store
+    store: core.Store
 
     @property
     def names(self) -> list[str]:
@@ -271,7 +251,7 @@ class Sensitivity:
         UsageError
             If ``kind`` is not known, or its library is not installed.
         """
-        return frame_of(kind, SensitivityRecord, islice(self.records(), top))
+        return core.frame_of(kind, SensitivityRecord, islice(self.records(), top))
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -301,7 +281,7 @@ Codes = NDArray[np.unsignedinteger]
 
 REPEATS = 5
 """Permutations by default."""
-Watch = Callable[[Step], object]
+Watch = Callable[[core.Step], object]
 
 
 def sensitivity(
@@ -310,9 +290,9 @@ def sensitivity(
     rows: Path | None = None,
     flip: str = AUTO,
     repeats: int = REPEATS,
-    memory_nbytes: int = 512 * MB,
+    memory_nbytes: int = 512 * core.MB,
     threads: int | None = None,
-    store: Place | None = None,
+    store: core.Place | None = None,
     watch: Watch = lambda _: None,
 ) -> Sensitivity:
     """Return what altering each feature does to what a run's trees say, as of its last commit.
@@ -343,22 +323,23 @@ def sensitivity(
         feature cannot be altered so, or the cap is too small.
     """
     if not 1 <= repeats <= MOST_REPEATS:
-        raise UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {repeats}.")
+        raise core.UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {repeats}.")
     if flip not in FLIPS:
-        raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
-    with Run(run, writable=False) as ledger:
-        spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
-        if PREDICTIONS in spec.method.needs:
-            raise UsageError(
+        raise core.UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
+    with core.Run(run, writable=False) as ledger:
+        spec, trees, opened = ledger.spec, core.TreeReader(ledger), ledger.find_store(store)
+        if core.PREDICTIONS in spec.method.needs:
+            raise core.UsageError(
                 f"{run}: expected a run whose trees were all grown on the same rows and are "
                 f"averaged, found --method {spec.run.method}, which holds rows out and has trees "
                 "vote. Its own scores say what features are worth: `srs-ooc features RUN`."
             )
         with opened.unchanged():
-            files = InputFiles(opened, None, rows)
-            check_reading(trees, opened, spec, files, memory_nbytes)
-            measuring = _Measuring(ledger, trees, opened, files.resolve().rows, flip, repeats)
-            return measuring.run(memory_nbytes, threads or n_cores(), watch)
+            files = core.InputFiles(opened, None, rows)
+            check_reading(trees, opened, files, memory_nbytes)
+            asked, plan = files.resolve().rows, core.Plan.of_run(ledger, opened)
+            measuring = _Measuring(run, plan, trees, asked, flip, repeats)
+            return measuring.run(memory_nbytes, threads or core.n_cores(), watch)
 
 
 class _Measuring:
@@ -366,12 +347,12 @@ class _Measuring:
 
     Parameters
     ----------
-    ledger : Run
-        Of the run, open for reading.
+    run : Path
+        The run.
+    plan : Plan
+        Its plan.
     trees : TreeReader
         Its trees.
-    store : Store
-        Its store.
     asked : int32 or None
         Rows of the store to ask about; None for those out of bag.
     flip, repeats : str, int
@@ -380,34 +361,34 @@ class _Measuring:
 
     def __init__(
         self,
-        ledger: Run,
-        trees: TreeReader,
-        store: Store,
-        asked: Ints32 | None,
+        run: Path,
+        plan: core.Plan,
+        trees: core.TreeReader,
+        asked: core.Ints32 | None,
         flip: str,
         repeats: int,
     ) -> None:
-        self._trees, self._store, self._spec = trees, store, ledger.spec
+        self._trees, self._store, self._spec = trees, plan.store, plan.spec
         features, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
         for batch in trees.batches():
             features = np.union1d(features, batch.feature[batch.feature >= 0])
             self._n_trees += len(batch.root)
             self._largest = max(self._largest, len(batch.feature))
-        self._task = task = Plan.of_run(ledger, store).task
-        self._rows, self._places = unseen_rows(ledger.run, self._spec, store, task, asked)
+        self._task = plan.task
+        self._rows, self._places = unseen_rows(run, plan, asked)
         self._features, self._flip = features, flip
-        self._mirrored = codes_mirrored(store, features, flip)
+        self._mirrored = codes_mirrored(plan.store, features, flip)
         self._n_repeats = repeats if (self._mirrored == 0).any() else 1
-        self._response = training_response(task)
+        self._response = core.training_response(plan.task)
         # Sums are of whole numbers, over rows and repeats; a loss is in units of 2**-36.
         self._sums = np.zeros((len(features), 3), np.int64)
         self._n_voted = self._n_right = self._loss = 0
-        self._voted: list[Floats] = []
+        self._voted: list[core.Floats] = []
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
-        sizes = len(self._features), self._n_repeats, NODE_NBYTES * self._largest
-        budget = Budget(cap_nbytes, walking_leases(self._spec, self._store, *sizes))
+        sizes = len(self._features), self._n_repeats, core.NODE_NBYTES * self._largest
+        budget = core.Budget(cap_nbytes, walking_leases(self._store, *sizes))
         budget.check()
         return int(min(len(self._rows), budget.free_nbytes // budget.leases[-1].n_bytes + 1))
 
@@ -422,7 +403,7 @@ class _Measuring:
         whole = (target - response.center) * response.scale
         exponent = frexp(max(largest, float(np.abs(whole).max())))[1]
         if not np.isfinite(whole).all():
-            raise UsageError(
+            raise core.UsageError(
                 "expected targets of the size of those trained on, found some too large to be "
                 "compared with them. Name other rows with --rows."
             )
@@ -432,7 +413,7 @@ class _Measuring:
         """Walk all trees by all rows, some rows at a time."""
         n_rows, n_features = self._rows_at_a_time(cap_nbytes), len(self._features)
         regression, n_classes = self._response.is_regression, self._response.n_classes
-        order = TrainingRows.of(self._response, self._spec.learner.impurity).order
+        order = core.TrainingRows.of(self._response, self._spec.learner.impurity).order
         truth, exponent = self._truth()
         ask = partial(saved.add_effects, regression=regression, n_threads=threads)
         with self._store.columns(mapped=False) as columns:
@@ -446,7 +427,7 @@ class _Measuring:
                     for part, slot, numbers in self._parts(plain.shape[1]):
                         ask(part, slot, plain, other, found, self._votes(order, numbers, rows))
                         done += len(numbers)
-                        watch(Step("sensitivity", done, total, unit="trees"))
+                        watch(core.Step("sensitivity", done, total, unit="trees"))
                     saved.tally_changes(found, truth[rows], self._sums, exponent, threads)
                     if repeat == 0:
                         self._count(found, truth[rows], exponent)
@@ -465,7 +446,7 @@ class _Measuring:
         self._loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
         self._voted.append(truth[voted])
 
-    def _codes(self, columns: ColumnStore, rows: slice) -> list[Codes]:
+    def _codes(self, columns: core.ColumnStore, rows: slice) -> list[Codes]:
         """Return the codes (n_features, n_rows) of some rows, then altered once a repeat."""
         n = len(self._rows)
         wanted = [np.arange(n)[rows]]
@@ -487,7 +468,7 @@ class _Measuring:
                 altered[some] = mirror(found[0][some], self._mirrored[some])
         return found
 
-    def _parts(self, n_rows: int) -> Iterator[tuple[saved.Trees, Ints, range]]:
+    def _parts(self, n_rows: int) -> Iterator[tuple[saved.Trees, core.Ints, range]]:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
@@ -496,7 +477,7 @@ class _Measuring:
                 yield part, slot, range(first, first + len(part.root))
                 first += len(part.root)
 
-    def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> Bytes:
+    def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> core.Bytes:
         """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.
 
         uint8 (n_trees, n_rows), of trees by their numbers in the order of iterations.
@@ -509,8 +490,9 @@ class _Measuring:
         drawn = np.empty(n + 1, np.uint8)
         for i, number in enumerate(trees):
             iteration, among = divmod(number, learner.trees_per_subspace)  # as the loop makes keys
-            first = key_of(self._spec.run.seed, *divmod(iteration, self._spec.run.round_size))
-            drawn[order] = times_drawn(tree_key(derive(first, Purpose.TREE), among), n) == 0
+            first = core.key_of(self._spec.run.seed, *divmod(iteration, self._spec.run.round_size))
+            key = core.tree_key(core.derive(first, core.Purpose.TREE), among)
+            drawn[order] = core.times_drawn(key, n) == 0
             drawn[n] = 1  # where a place is -1
             votes[i] = drawn[places]
         return votes
@@ -525,7 +507,7 @@ class _Measuring:
         """
         n, regression = self._n_voted, self._response.is_regression
         if n == 0:
-            raise UsageError(
+            raise core.UsageError(
                 "expected rows that some tree did not see, found that each was drawn for every "
                 "tree. Take the run further, or name rows with --rows."
             )
@@ -533,7 +515,7 @@ class _Measuring:
         truth = np.concatenate([np.zeros(0), *self._voted])
         spread = float(((truth - truth.mean()) ** 2).sum()) / _UNIT if regression else n / _UNIT
         if spread == 0:
-            raise UsageError(
+            raise core.UsageError(
                 f"expected rows whose targets differ, found {n} of one target: R2 is not defined. "
                 "Name more rows with --rows."
             )
@@ -547,7 +529,8 @@ class _Measuring:
         if n_flipped:
             n_others = len(said) - n_flipped
             others = f", not about the {n_others} others" if n_others else ""
-            theorem = f"Theorem I.1 is about flipping, here {counted(n_flipped, 'feature')}{others}"
+            flipped = core.counted(n_flipped, "feature")
+            theorem = f"Theorem I.1 is about flipping, here {flipped}{others}"
         facts = {
             "n_rows": n,
             "n_rows_asked": len(self._rows),

@@ -9,8 +9,8 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble import feature_sensitivity as module
-from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
+from srs_ooc.methods.rfest import feature_sensitivity as module
+from srs_ooc.methods.rfest.feature_sensitivity import permutation, sensitivity
 from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.run import Run
