@@ -53,7 +53,6 @@ TABLE = np.dtype(
         ("tree_agreement", np.float64),  # of batches of trees; NaN where not defined
         ("cluster", np.int32),  # of correlated features, from 1; 0 where not looked at
         ("p_value", np.float64),  # of the marginal tests
-        ("strength", np.float32),  # -log10 p of its strongest test, the cost of choosing paid
         ("differs_in", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
         ("beside", np.uint32, (2,)),  # stored positions of what it shows beside; else NOBODY
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
@@ -187,7 +186,7 @@ def verdict_on(
     first = feature_tests.strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
     n_tested, strengths = int(np.count_nonzero(~np.isnan(alone))), neg_log10_p[first]
-    p_values, strength = p_values_of(alone[features]), neg_log10_p[features]
+    p_values = p_values_of(alone[features])
     q_values = _q_values(alone, neg_log10_p, features, others)
     is_selected = (np.arange(len(features)) < len(first)) & (q_values <= level)
     n_selected = int(np.count_nonzero(is_selected))
@@ -197,7 +196,6 @@ def verdict_on(
     table["stored"], table["selected"] = features, is_selected[order]
     table["q_value"], table["p_value"] = q_values[order], p_values[order]
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
-    table["strength"] = strength[order]
     table["differs_in"] = tests.strongest_of(features)[1]
     clusters = correlation.single_linkage(*sampled_codes(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
@@ -419,7 +417,6 @@ class FeatureRecord:
     halves: float | None = None
     cluster: int | None = None
     p_value: float | None = None
-    strength: float | None = None
     differs_in: str | None = None
     passes_alone: bool | None = None
     beside: str | None = None
