@@ -45,8 +45,6 @@ class RunParams(Params):
         Everything random follows from it.
     round_size : int
         Iterations between updates of the kept features; 1 is the paper's.
-    lab : str
-        Who asks, as a word of the identity.
     """
 
     method: str = option(Choice(method_names()), default="srs")
@@ -65,7 +63,6 @@ class RunParams(Params):
     )
     seed: int = option(Whole(0, 2**64 - 1), default=0, metavar="SEED")
     round_size: int = option(Whole(1), default=1, metavar="N")
-    lab: str = option(Text(), default="none", metavar="WORD")
 
 
 def declared() -> dict[str, Option]:
