@@ -6,7 +6,7 @@ The tokenizer is native; what stops it is said in the user's words.
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -289,6 +289,10 @@ class TextForm:
         if (value := parse_decimal(plain)) is None and _INFINITY.fullmatch(plain):
             return -math.inf if plain.startswith(b"-") else math.inf
         return value
+
+    def numbers(self, texts: Iterable[bytes]) -> dict[bytes, float | None]:
+        """Return by text the numbers of those that are not missing; None where one is none."""
+        return {text: self.number(text) for text in texts if not self.is_missing(text)}
 
 
 def name_of(separator: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bools, Bytes, Floats, Indices, Ints32
+from srs_ooc.base.arrays import Bools, Floats, Indices, Ints32
 from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.text import MB, describe_nbytes
@@ -601,9 +601,9 @@ class RawReading(TextReading):
         lease = replace(self._samples, n_bytes=self._samples.n_bytes + 180 * n_rows)
         return replace(memory, held=(*memory.held, lease))
 
-    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, rows: RowColumns) -> None:
         """Read all rows, and then the sample tables."""
-        super().read_rows(roles, forced, rows)
+        super().read_rows(roles, rows)
         (own,), gone = self._own_ids, next(iter(self.options.text.missing or ("",)))
         ids = list(own)
         inferred = self._work.inferred

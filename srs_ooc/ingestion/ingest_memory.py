@@ -6,8 +6,10 @@ allowances, never from what a process happens to hold, so that a dry run and an 
 cap, which works when it is given.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -147,15 +149,10 @@ class IngestMemory:
     cell_nbytes: int = 8
     staged_rows: int = 0
 
-    def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "IngestMemory":
-        """Return what a table of another number of rows takes."""
-        drops = self.drops_rows if drops_rows is None else drops_rows
-        return replace(self, n_rows=max(1, n_rows), drops_rows=drops)
-
     @property
     def depends_on_rows(self) -> bool:
         """Whether the smallest cap is another if there are fewer rows than so many."""
-        return self.with_rows(1, drops_rows=False).least_mb < self.least_mb
+        return replace(self, n_rows=1, drops_rows=False).least_mb < self.least_mb
 
     @property
     def fits(self) -> bool:
@@ -268,6 +265,13 @@ def places_nbytes(shape: Shape) -> int:
 def lines_lease(n_items: int, work_nbytes: int = 0, cell_nbytes: int = 8) -> Lease:
     """Return what reading takes beside what is read: a line, three times, and the format's work."""
     return Lease("lines on their way", 3 * cell_nbytes * n_items + work_nbytes)
+
+
+def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield ranges of lines of at most about 2 MB as doubles; none crosses a ``multiple``."""
+    step = max(1, PIECE_NBYTES // (8 * n_items))
+    cuts = {*range(0, n_lines, step), *range(0, n_lines, multiple or max(1, n_lines)), n_lines}
+    return pairwise(sorted(cuts))
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:

@@ -243,10 +243,6 @@ def _names_or_items(given: object, name: str) -> object:
     return _names(given, name) if isinstance(given, str | tuple) else given
 
 
-def _name_list(given: object, name: str) -> object:
-    return Path(given) if isinstance(given, str) else given
-
-
 def _covariates(given: object, name: str) -> object:
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         given = tuple(given)
@@ -409,7 +405,7 @@ class IngestOptions:
     rename_repeated: bool = said(_YES, False)
     names_from: str | None = said({"words": ("id", "symbol")})
     feature_type: str | None = said(_NAME)
-    names: Any = said(_FILE, check=_name_list)
+    names: Any = said(_FILE, check=lambda one, _: Path(one) if isinstance(one, str) else one)
     samples: Sequence[Path] = said(_FILES, ())
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
@@ -580,6 +576,8 @@ class Roles:
         column.
     ignored : frozenset of int
         Columns left out.
+    forced : uint8 (n_columns,)
+        The kind forced of each column, as :meth:`ForcedKinds.settle`.
     first_feature : int
         Place of the first feature in the table that the source is a piece of.
     """
@@ -587,6 +585,7 @@ class Roles:
     n_columns: int
     named: tuple[tuple[str, int], ...]
     ignored: frozenset[int]
+    forced: Bytes
     first_feature: int = 0
 
     @property
@@ -601,11 +600,8 @@ class Roles:
 
     def texts(self) -> list[tuple[str, int, int]]:
         """Return (what it is, column, slot) of each column that is read as text."""
-        slots = {"target": text_tables.TARGET, "row_ids": text_tables.ROW_ID}
-        return [
-            (what, column, slots.get(what, text_tables.ROW_ID - 1 - i))
-            for i, (what, column) in enumerate(self.named)
-        ]
+        each = enumerate(self.named)  # of which a target is the first
+        return [(what, column, text_tables.TARGET - i) for i, (what, column) in each]
 
     @property
     def n_features(self) -> int:
@@ -636,7 +632,7 @@ def choose_roles(source: object, header: TextSpool, options: IngestOptions) -> R
     InputError
         If a name is not in the header, or no feature is left.
     UsageError
-        If one column is named for two roles.
+        If one column is named for two roles, or a kind is forced on the target.
     """
     options, find = options.with_targets(header), partial(_find, source, header)
     named = [(what, find(name, options.flag_of(what))) for what, name in options.columns()]
@@ -654,7 +650,14 @@ def choose_roles(source: object, header: TextSpool, options: IngestOptions) -> R
                 + ("Name the target with --target." if is_last else "Leave one of them out.")
             )
         taken[column] = option
-    roles = Roles(len(header), tuple(named), ignored, options.first_feature)
+    beside = [name for name, _ in options.beside.get("covariates", ())]
+    forced = options.kinds.settle(source, header, beside)
+    roles = Roles(len(header), tuple(named), ignored, forced, options.first_feature)
+    if roles.target is not None and forced[roles.target] != FREE:
+        raise UsageError(
+            f"--kind: expected features, found the target {header.describe(roles.target)}. Leave "
+            "it out; --task says what the target is."
+        )
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
@@ -676,24 +679,6 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
             * (option == "--target" and Path(name).is_file())
         )
     return position
-
-
-def forced_kinds(source: object, header: TextSpool, options: IngestOptions, roles: Roles) -> Bytes:
-    """Return the kind forced of each column, as :meth:`ForcedKinds.settle`.
-
-    Raises
-    ------
-    UsageError
-        If one is forced on the target.
-    """
-    beside = [name for name, _ in options.beside.get("covariates", ())]
-    forced = options.kinds.settle(source, header, beside)
-    if roles.target is not None and forced[roles.target] != FREE:
-        raise UsageError(
-            f"--kind: expected features, found the target {header.describe(roles.target)}. Leave "
-            "it out; --task says what the target is."
-        )
-    return forced
 
 
 def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice, pairwise
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +24,8 @@ from srs_ooc.ingestion import arff, ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS, TRAW, cells_of_raw, in_role
-from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, forced_kinds
+from srs_ooc.ingestion.ingest_memory import line_pieces
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, WHOLE_NBYTES, PieceReader, SourceFile, part_of
@@ -69,13 +70,6 @@ Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]
 
 All rows of them; whether float32 holds every value; what is known of their kinds; and the memory
 that is held until they are written, in bytes."""
-
-
-def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of at most about 2 MB as doubles; none crosses a ``multiple``."""
-    step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
-    cuts = {*range(0, n_lines, step), *range(0, n_lines, multiple or max(1, n_lines)), n_lines}
-    return pairwise(sorted(cuts))
 
 
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
@@ -179,8 +173,8 @@ class TextReading:
             self.source, self.options.text, roles.n_columns, roles.target
         )
         has_missing |= self.options.drops_more or self._is_raw
-        memory = replace(self._memory(roles.n_columns, n_rows), texts_nbytes=texts_nbytes)
-        return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
+        drops, memory = memory.drops_rows and has_missing, self._memory(roles.n_columns, n_rows)
+        return replace(memory, texts_nbytes=texts_nbytes, drops_rows=drops)
 
     def look(self, roles: Roles, n_rows: int, text_nbytes: int) -> Iterator[str]:
         """Yield what rows say of the target and of the features: all, or part of a long text.
@@ -207,9 +201,9 @@ class TextReading:
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
 
-    def _cells(self, forced: Bytes) -> Bytes:
+    def _cells(self, roles: Roles) -> Bytes:
         """Return what cells of each column are: as is forced, or else as the file declares."""
-        cells = ingest_options.CELLS_OF[forced]
+        cells = ingest_options.CELLS_OF[roles.forced]
         return np.where(cells == text_tables.UNKNOWN, self._declared, cells)
 
     def _opened(self, rows: RowColumns, what: str, column: int) -> TextSpool:
@@ -218,9 +212,7 @@ class TextReading:
 
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        forced = forced_kinds(self.source, self._header, self.options, roles)
-        cells = self._cells(forced)
-        slots = roles.slots()
+        cells, slots = self._cells(roles), roles.slots()
         lines = text_tables.CsvStream(source or self.source, self.options.text)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -249,10 +241,8 @@ class TextReading:
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
-    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts, a spool each.
-
-        ``forced`` (n_columns,) holds the kinds of features that are not to be found out.
 
         Raises
         ------
@@ -265,7 +255,7 @@ class TextReading:
             slots[0] = text_tables.ROW_ID - 1 - len(roles.named)
         room, n_staged = memory.category_nbytes, memory.staged_rows
         reader = text_tables.TableReader(
-            slots, stream, self._cells(forced), max_category_nbytes=room, staged_rows=n_staged
+            slots, stream, self._cells(roles), max_category_nbytes=room, staged_rows=n_staged
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.enter_context(spool)
@@ -276,7 +266,7 @@ class TextReading:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
             bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1
             drops = self._memory(1).drops_rows  # as where the cap holds the bound
-            memory = memory.with_rows(max(memory.n_rows, bound), drops_rows=drops)
+            memory = replace(memory, n_rows=max(memory.n_rows, bound), drops_rows=drops)
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.native.n_rows)
@@ -286,8 +276,8 @@ class TextReading:
         self._name_status(self._spools, self.options.text)
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.native.fits_float32
-        forced = np.where(self._cells(forced) == text_tables.CATEGORIES, CATEGORICAL, forced)
-        self._roles, self._forced = roles, forced[columns]
+        is_said = self._cells(roles) == text_tables.CATEGORIES
+        self._roles, self._forced = roles, np.where(is_said, CATEGORICAL, roles.forced)[columns]
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
 
@@ -437,7 +427,7 @@ class TableReading:
         self.needs = self.needs.shared(shape, lines.n_bytes)
         return self.needs
 
-    def read_rows(self, roles: Roles, forced: Bytes, rows: RowColumns) -> None:
+    def read_rows(self, roles: Roles, rows: RowColumns) -> None:
         """Read the row columns, of the table and beside it, as texts.
 
         Raises
@@ -445,8 +435,8 @@ class TableReading:
         InputError
             If a cell cannot be read, or columns beside the table are longer or shorter.
         """
-        self._forced = forced[self._columns]
-        for what, column, _ in roles.texts():
+        self._forced = roles.forced[self._columns]
+        for what, column in roles.named:
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
             spool = rows.open(what, name, self.table.levels(column))
             in_memory.spool_items(spool, self.table.items(column), where)

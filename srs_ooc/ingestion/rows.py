@@ -19,10 +19,11 @@ from srs_ooc.base.arrays import Bools, Floats, Ints32, Uints
 from srs_ooc.base.errors import InputError, unfit
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
-from srs_ooc.ingestion import ingest_memory, scratch
+from srs_ooc.ingestion import scratch
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts, text_cost
 from srs_ooc.ingestion.formats.in_memory import EXACT, text_of
+from srs_ooc.ingestion.ingest_memory import line_pieces
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
 from srs_ooc.store.arrays import SmallFile
@@ -112,12 +113,11 @@ class KeptRows:
         if self.mask is None and type(self) is KeptRows:
             return columns.read(start, stop)
         out: NDArray[Any] = np.empty(0)
-        step = max(1, ingest_memory.PIECE_NBYTES // (8 * self.n_source_rows))
-        for first in range(start, stop, step):
-            values = columns.read(first, min(first + step, stop))
-            if first == start:
+        for first, last in line_pieces(stop - start, self.n_source_rows):
+            values = columns.read(start + first, start + last)
+            if not first:
                 out = scratch.anonymous_array((stop - start, self.n_rows), values.dtype)
-            for line, whole in zip(out[first - start :], values, strict=False):
+            for line, whole in zip(out[first:], values, strict=False):
                 self._fill(line, whole)
         return out
 
@@ -220,7 +220,7 @@ def named_by_number(texts: list[bytes], form: TextForm) -> tuple[list[bytes], st
     Where one is no number, or begins with a zero as codes do, all stand for themselves; so do
     numbers from 2**53 on, which are no longer exact.
     """
-    numbers = {text: form.number(text) for text in texts if not form.is_missing(text)}
+    numbers = form.numbers(texts)
     if None in numbers.values() or any(map(_LEADING_ZERO.match, numbers)):
         return texts, ""
     ranked = sorted(numbers, key=lambda text: (not text.isdigit(), len(text), text))
@@ -470,34 +470,27 @@ class RowColumns:
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
-        coder, start = TextCoder(_LABELS_NBYTES), 0
-        for blob, ends in self._column.blocks():
-            numbers = coder.code(blob, ends)
-            codes.append(numbers)
-            if len(coder) > MAX_CLASSES + 1 or len(numbers) < len(ends):
-                row = min(len(numbers), len(ends) - 1)
-                text = list(split_texts(blob, ends))[row]
-                if task == "auto" and self._are_numbers([*coder.texts(), text]):
+        coder = TextCoder(_LABELS_NBYTES)
+        for cells in self.kept.chosen(self._column):
+            codes.append(some := coder.code(*joined([text for _, text in cells])))
+            if len(coder) > MAX_CLASSES + 1 or len(some) < len(cells):
+                row, text = cells[min(len(some), len(cells) - 1)]
+                numbers = self._form.numbers((*coder.texts(), text)).values()
+                if task == "auto" and self._column.levels is None and None not in numbers:
                     return []
                 raise self._error(
-                    start + row,
+                    row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
                     f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
                     f"more ({shown(text)} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
-            start += len(ends)
         return coder.texts()
-
-    def _are_numbers(self, texts: list[bytes]) -> bool:
-        there = (text for text in texts if not self._form.is_missing(text))
-        return self._column.levels is None and None not in map(self._form.number, there)
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:
             return "regression", f"more than {MAX_CLASSES} different values"
-        there = (text for text in labels if not self._form.is_missing(text))
-        numbers = {text: self._form.number(text) for text in there}
+        numbers = self._form.numbers(labels)
         if None in numbers.values():
             return "classification", "its values are texts"
         if self._column.levels is not None:
@@ -545,9 +538,9 @@ class RowColumns:
 
     def _by_number(self, codes: Codes, texts: list[bytes], column: TextSpool) -> _Coded:
         """Return codes and texts of which those of one number are one, and note which."""
-        names, said = named_by_number(texts, self._form)
-        is_text = self._options.kinds.by_name().get(column.label.encode()) == CATEGORICAL
-        if column.levels is not None or is_text or not said:
+        (names, said), kinds = named_by_number(texts, self._form), self._options.kinds
+        is_found = column.levels is None and bool(said)
+        if not is_found or kinds.by_name().get(column.label.encode()) == CATEGORICAL:
             return codes, texts
         self._inferred.setdefault("joined", []).append(f"column {column.label!r}: {said}")
         place = {name: i for i, name in enumerate(dict.fromkeys(names))}

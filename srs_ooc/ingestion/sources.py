@@ -8,6 +8,7 @@ import codecs
 import contextlib
 import importlib
 import lzma
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -236,8 +237,7 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
         return SourceFile(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
-        while data := sys.stdin.buffer.read(READ_NBYTES):
-            file.write(data)
+        shutil.copyfileobj(sys.stdin.buffer, file, READ_NBYTES)
     return SourceFile(copy, "standard input", "-")
 
 

@@ -336,14 +336,12 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     if roles.target is not None and options.target is None:
         inferred["target"] = LAST_COLUMN
     memory = reading.share(roles)
-    forced = ingest_options.forced_kinds(reading.source, header, options, roles)
-    link = _file_to_link(reading, roles, forced) if options.link else None
-    reading.read_rows(roles, forced, rows)
+    link = _file_to_link(reading, roles) if options.link else None
+    reading.read_rows(roles, rows)
     check_unchanged(reading.source)
     rows.settle()
-    facts, kept = rows.facts, rows.kept
-    columns, fits_float32, kinds, held = reading.features(kept)
-    shape = Shape(kept.n_rows, roles.n_features)
+    columns, fits_float32, kinds, held = reading.features(rows.kept)
+    shape = Shape(rows.kept.n_rows, roles.n_features)
     if options.aggregate is not None and kinds.is_text.any():
         feature = int(roles.stored_columns()[kinds.is_text.argmax()])
         where = f"{reading.source}, column {header.describe(feature)}"
@@ -356,13 +354,13 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     first = options.first_feature
     features = CodedTable(columns, form, kinds, first_feature=first, link=link, lines=lines)
     said = (cells for at, cells in enumerate(table.feature_cells()) if at not in roles.special)
-    facts = replace(facts, feature_columns=(*table.feature_columns,), feature_cells=said)
-    inferred |= facts.inferred
+    inferred |= rows.facts.inferred
+    known: dict[str, Any] = {"feature_columns": (*table.feature_columns,), "feature_cells": said}
     with reading.naming_the_cap():
         manifest = write_store(
             work.folder,
             features,
-            replace(facts, inferred=inferred, source=reading.origin()),
+            replace(rows.facts, inferred=inferred, source=reading.origin(), **known),
             header.blocks(roles.special),
             batch_features=batch,
             n_threads=n_threads,
@@ -392,7 +390,7 @@ def read_names(reading: Reading, work: WorkFolder) -> TextSpool:
     return header
 
 
-def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
+def _file_to_link(reading: Reading, roles: Roles) -> BedFile:
     """Return the file whose codes and values are to be left where they are.
 
     Raises
@@ -407,7 +405,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: Bytes) -> BedFile:
         )
     options = reading.options
     plain = options.code_dtype == "uint8" and options.keep_values and options.aggregate is None
-    if not plain or len(roles.special) or (forced != FREE).any():
+    if not plain or len(roles.special) or (roles.forced != FREE).any():
         raise UsageError(
             "--link: expected all variants as they are in the file, found --ignore, --kind, "
             "--aggregate, --code-dtype, --no-values, or a variant as target or the like. Leave it "
@@ -544,7 +542,8 @@ def _look_at_text(
     memory = reading.memory(roles)
     n_rows, text_nbytes = estimate(source, options.text, len(header))
     if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:
-        memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
+        # the cap is enough for as many as there can be
+        memory = replace(memory, n_rows=max(1, n_rows))
     for what in dict(roles.named):
         columns = [header.describe(column) for role, column in roles.named if role == what]
         last = ", the last column" * (what == "target" and reading.options.target is None)

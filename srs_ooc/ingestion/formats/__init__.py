@@ -20,7 +20,7 @@ import numpy as np
 from srs_ooc.base.arrays import Bools, Indices, Ints32, Reals, Uints
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, unfit
-from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
+from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, line_pieces
 from srs_ooc.native import _native
 from srs_ooc.store.bed import MAGIC, BedFile
 
@@ -374,8 +374,7 @@ class Table:
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks; None or NaN where one is missing."""
-        n_rows, step = self.shape[0], max(1, PIECE_NBYTES // (8 * self.shape[1]))
-        pool = self.pool or TextCoder(CATEGORY_NBYTES)
+        (n_rows, n_columns), pool = self.shape, self.pool or TextCoder(CATEGORY_NBYTES)
         if not self.by_rows:
             cells = self.read(np.array([position]), pool)[0]
             is_text = self.text_columns is not None and self.text_columns[position]
@@ -384,8 +383,8 @@ class Table:
                 known = (None if np.isnan(one) else texts[int(one)] for one in block)
                 yield list(known) if is_text else block
             return
-        for start in range(0, n_rows, step):
-            yield self.read(np.arange(start, min(start + step, n_rows)), pool)[:, position].tolist()
+        for start, stop in line_pieces(n_rows, n_columns):
+            yield self.read(np.arange(start, stop), pool)[:, position].tolist()
 
     def levels(self, position: int) -> list[str] | None:
         """Return the levels of a column that is declared categorical, none if they have no order.
