@@ -395,22 +395,20 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
 
 def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
-    decoder, reader, rest = codecs.getincrementaldecoder("utf-8")(), PieceReader(source), ""
+    reader, rest = PieceReader(source), ""
     if reader.arff is not None:
         raise InputError(f"{source}: expected CSV, found ARFF. Write the table as CSV.")
     try:
-        for piece in chain(reader.pieces(), [b""]):
-            *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
+        for text in chain(codecs.iterdecode(reader.pieces(), "utf-8"), [None]):
+            *lines, rest = (rest, "") if text is None else _LINE_END.split(rest + text)
             if len(rest) > LONGEST_LINE:
                 expected = f"lines of at most {describe_nbytes(LONGEST_LINE)}"
                 remedy = "Give a text table with a line for each sample."
                 raise unfit(source, expected, "a longer one", remedy)
-            for line in lines:
+            for line in filter(None, lines):
                 yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:
         raise InputError(f"{source}: expected UTF-8 text: {error.reason}. {TO_UTF8}") from None
-    if rest:
-        yield "\n" if comment and rest.startswith(comment) else rest
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.

@@ -66,13 +66,6 @@ class NewStore(ExitStack):
             file.write(np.ascontiguousarray(block, dtype_of(name)))
         file.close()
 
-    def texts(self, name: str, blocks: TextBlocks) -> None:
-        """Write texts, as a :class:`TextsWriter` does."""
-        writer = TextsWriter(self, name)
-        for blob, ends in blocks:
-            writer.write(blob, ends)
-        writer.close()
-
 
 class SyncedFile:
     """A file of a store written from start to end: synced, and noted, when closed.
