@@ -184,7 +184,7 @@ class FeatureRows(Table):
             pairs = zip(there, values, strict=True)
             words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
             if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
-                here = _in_samples(where, name, words, 0)
+                here = f"{where(words[0])}: column {name!r} (--sample-features)"
                 expected = "a number as in other lines or as --kind says"
                 remedy = "Mend the cell, or say --kind NAME=categorical."
                 raise unfit(here, expected, shown(cells[words[0]]), remedy)
@@ -194,7 +194,7 @@ class FeatureRows(Table):
             line[there] = values
             if np.isinf(line).any():
                 row = int(np.isinf(line).argmax())
-                here = _in_samples(where, name, [row], 0)
+                here = f"{where(row)}: column {name!r} (--sample-features)"
                 raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
             is_text.append(bool(words))
         with self._path.open("ab") as file:
