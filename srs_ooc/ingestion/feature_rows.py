@@ -184,7 +184,7 @@ class FeatureRows(Table):
             pairs = zip(there, values, strict=True)
             words = [row for row, value in pairs if value is None or kind == CATEGORICAL]
             if words and (len(words) < len(there) or kind not in (FREE, CATEGORICAL)):
-                here = _in_samples(where, name, words, 0)
+                here = f"{where(words[0])}: column {name!r} (--sample-features)"
                 expected = "a number as in other lines or as --kind says"
                 remedy = "Mend the cell, or say --kind NAME=categorical."
                 raise unfit(here, expected, shown(cells[words[0]]), remedy)
@@ -194,7 +194,7 @@ class FeatureRows(Table):
             line[there] = values
             if np.isinf(line).any():
                 row = int(np.isinf(line).argmax())
-                here = _in_samples(where, name, [row], 0)
+                here = f"{where(row)}: column {name!r} (--sample-features)"
                 raise unfit(here, "a finite number", shown(cells[row]), "Mend the cell.")
             is_text.append(bool(words))
         with self._path.open("ab") as file:
@@ -395,22 +395,20 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
 
 def text_lines(source: SourceFile, comment: str | None) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
-    decoder, reader, rest = codecs.getincrementaldecoder("utf-8")(), PieceReader(source), ""
+    reader, rest = PieceReader(source), ""
     if reader.arff is not None:
         raise InputError(f"{source}: expected CSV, found ARFF. Write the table as CSV.")
     try:
-        for piece in chain(reader.pieces(), [b""]):
-            *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
+        for text in chain(codecs.iterdecode(reader.pieces(), "utf-8"), [None]):
+            *lines, rest = (rest, "") if text is None else _LINE_END.split(rest + text)
             if len(rest) > LONGEST_LINE:
                 expected = f"lines of at most {describe_nbytes(LONGEST_LINE)}"
                 remedy = "Give a text table with a line for each sample."
                 raise unfit(source, expected, "a longer one", remedy)
-            for line in lines:
+            for line in filter(None, lines):
                 yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:
         raise InputError(f"{source}: expected UTF-8 text: {error.reason}. {TO_UTF8}") from None
-    if rest:
-        yield "\n" if comment and rest.startswith(comment) else rest
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.

@@ -611,10 +611,8 @@ def on_workers(client: Any, pieces: list[tuple[Path, Path, IngestOptions]]) -> I
     import distributed
 
     finished: Any = partial(distributed.as_completed, loop=client.loop)
-    futures = [
-        client.submit(do_piece, *piece, key=f"srs_ooc_piece-{number}-{piece[1]}")
-        for number, piece in enumerate(pieces)
-    ]
+    keys = [f"srs_ooc_piece-{number}-{made}" for number, (_, made, _) in enumerate(pieces)]
+    futures = client.map(do_piece, *zip(*pieces, strict=True), key=keys)
     try:
         for future in finished(futures):
             yield future.result()

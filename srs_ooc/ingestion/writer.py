@@ -354,8 +354,7 @@ class ColumnsWriter:
         self._store, self._features = store, features
         self.chunk_features = manifest.codes_chunk_features(shape, form.code_nbytes)
         self._step = ingest_memory.smallest_batch(shape, form)
-        dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of FACTS
-        self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
+        self._facts = {n: np.empty(shape.n_features, manifest.dtype_of(n)) for n in FACTS}
         self._categories = TextsWriter(store, "categories") if features.holds_texts else None
         self._codes = CodesWriter(store, shape, self.chunk_features, form.code_dtype)
         n_ranges = form.n_ranges(shape)
@@ -398,7 +397,7 @@ class ColumnsWriter:
 
     def _note(self, start: int, facts: CodeFacts) -> None:
         """Note what is known of the features from ``start`` on."""
-        for array, name in zip(self._facts, FACTS, strict=True):
+        for name, array in self._facts.items():
             some = getattr(facts, name)
             array[start : start + len(some)] = some
 
@@ -414,9 +413,9 @@ class ColumnsWriter:
             self._categories.close()
         for name, floats in self._floats.items():
             self._store.small(f"{name}_crc32c", [floats.crcs])
-        for name, array in zip(FACTS, self._facts, strict=True):
+        for name, array in self._facts.items():
             self._store.small(name, [array])
-        kinds, n_missing, n_codes, _ = self._facts
+        kinds, n_missing, n_codes, _ = self._facts.values()
         if self._categories is not None:
             firsts = np.zeros(len(kinds) + 1, np.int64)
             np.cumsum(np.where(kinds == manifest.CATEGORICAL, n_codes, 0), out=firsts[1:])
@@ -604,7 +603,10 @@ def write_texts(
         joined_cells = (CELL_END.join(one.replace(CELL_END, " ") for one in some) for some in each)
         texts[manifest.FEATURE_COLUMNS] = (text_blocks(joined_cells), n_features)
     for name, (blocks, expected) in texts.items():
-        store.texts(name, blocks)
+        writer = TextsWriter(store, name)
+        for blob, ends in blocks:
+            writer.write(blob, ends)
+        writer.close()
         if (n_texts := store.lengths[f"{name}_offsets"] - 1) != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
     writing.write_coordinate(store, "feature", "names", positions)
