@@ -598,7 +598,11 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> Ints:
     found = store.names.find(names)
     absent = np.flatnonzero(found < 0)
     if len(absent):
-        raise side.unknown(len(absent), names[int(absent[0])])
+        raise UsageError(
+            f"{file}: expected every line to be a feature of the store, found {len(absent)} that "
+            f"are not (first: {names[int(absent[0])][:80]!r}). `srs-ooc inspect STORE --names` "
+            "lists them."
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(

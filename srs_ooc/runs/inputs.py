@@ -162,16 +162,15 @@ class SideFile:
                 )
         if not found.all():
             lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
-            raise self.unknown(len(found) - int(np.count_nonzero(found)), next(lines, b"").decode())
+            first = next(lines, b"").decode()
+            n_absent = len(found) - int(np.count_nonzero(found))
+            listed = "--names" if self.what == "feature" else "--row-ids"
+            raise UsageError(
+                f"{self.file}: expected every line to be a {self.what} of the store, found "
+                f"{n_absent} that are not (first: {first[:80]!r}). `srs-ooc inspect STORE "
+                f"{listed}` lists them."
+            )
         return marked
-
-    def unknown(self, n_lines: int, first: str) -> UsageError:
-        """Return the error of so many lines that are no texts of the store."""
-        listed = "--names" if self.what == "feature" else "--row-ids"
-        return UsageError(
-            f"{self.file}: expected every line to be a {self.what} of the store, found {n_lines} "
-            f"that are not (first: {first[:80]!r}). `srs-ooc inspect STORE {listed}` lists them."
-        )
 
     def stored_in(self, store: Store, spare_nbytes: int) -> Bools:
         """Return which stored features the lines name, as :meth:`find_all`; bool (n_features,)."""

@@ -320,8 +320,6 @@ def checksum_of(name: str, data: bytes) -> int:
 
 STRIDE = 1 << 20
 """Ids of the pages of a column."""
-_PAGES = "SELECT c.id, c.crc, p.data FROM checksums c LEFT JOIN pages p ON p.id = c.id"
-"""Asks for checksums and pages; a page that is missing is NULL."""
 
 
 def write_pages(
@@ -359,7 +357,8 @@ def read_pages(database: sqlite3.Connection, first_id: int, array: NDArray[np.ge
     for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
         row = first_id + page
-        for _, crc, kept in database.execute(f"{_PAGES} WHERE c.id = ?", (row,)):
+        query = "SELECT crc, data FROM checksums LEFT JOIN pages USING (id) WHERE id = ?"
+        for crc, kept in database.execute(query, (row,)):  # one, or none
             data = bytes(kept or b"")[: items.nbytes]
             if len(data) != items.nbytes or zlib.crc32(data) != crc:
                 raise _damaged_page(row, f"CRC-32 {crc}", str(zlib.crc32(data)))
@@ -381,7 +380,8 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
     RunError
         If a page is missing or damaged.
     """
-    for row, crc, data in database.execute(f"{_PAGES} ORDER BY c.id"):
+    query = "SELECT id, crc, data FROM checksums LEFT JOIN pages USING (id) ORDER BY id"
+    for row, crc, data in database.execute(query):
         column, page = divmod(int(row), STRIDE)
         if data is None or column not in lengths:
             raise _damaged_page(row, "a page", "none" if data is None else "one of no known array")
