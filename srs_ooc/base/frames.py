@@ -1,9 +1,7 @@
 """Records as a frame of pandas or polars, arrays for Arrow; imported only where asked for."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -11,10 +9,12 @@ from srs_ooc.base.arrays import Bools, Floats
 from srs_ooc.base.errors import UsageError
 
 KINDS = ("pandas", "polars", "records")
-_PANDAS = {int: "int64", float: "float64", bool: "bool", str: "str"}
-_PANDAS_NULLABLE = {int: "Int64", float: "float64", bool: "boolean", str: "str"}
+_PANDAS: dict[Any, str] = {int: "int64", float: "float64", bool: "bool", str: "str"}
+_PANDAS |= {int | None: "Int64", float | None: "float64", bool | None: "boolean", str | None: "str"}
+_POLARS: dict[Any, str] = {int: "Int64", float: "Float64", bool: "Boolean", str: "String"}
+_POLARS |= {kind | None: name for kind, name in _POLARS.items()}
+"""What the columns of a frame are, by the type of a field."""
 _REMEDY = "Install it, or take another kind: 'records' needs neither pandas nor polars."
-_POLARS = {int: "Int64", float: "Float64", bool: "Boolean", str: "String"}
 
 
 def check_kind(kind: str) -> None:
@@ -73,23 +73,16 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     if kind == "records":
         return [dict(vars(record)) for record in records]
     made = library(kind, "kind", _REMEDY)
-    filled: dict[str, list[Any]] = {field.name: [] for field in fields(record_type)}
+    types = get_type_hints(record_type)
+    filled: dict[str, list[Any]] = {name: [] for name in types}
     for record in records:
         for name, value in vars(record).items():
             filled[name].append(value)
-    types = {}  # of each field its type, and whether it may be None
-    for name, hint in get_type_hints(record_type).items():
-        alternatives = get_args(hint) or (hint,)
-        (of,) = (one for one in alternatives if one is not NoneType)
-        types[name] = (of, NoneType in alternatives)
     if kind == "polars":
-        schema = {name: getattr(made, _POLARS[of]) for name, (of, _) in types.items()}
-        return made.DataFrame(filled, schema=schema)
-    series = {
-        name: made.Series(filled[name], dtype=(_PANDAS_NULLABLE if nullable else _PANDAS)[of])
-        for name, (of, nullable) in types.items()
-    }
-    return made.DataFrame(series)
+        schema = {name: getattr(made, _POLARS[of]) for name, of in types.items()}
+        return made.DataFrame(filled, schema)
+    columns = {name: made.Series(filled[name], dtype=_PANDAS[of]) for name, of in types.items()}
+    return made.DataFrame(columns)
 
 
 def frame_of_columns(

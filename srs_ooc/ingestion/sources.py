@@ -330,7 +330,7 @@ class PieceReader:
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
         text = beginnings_of(source.path)[-1]
-        fitting = [one for one in FORMATS if one.fits(source.path, start, lambda: text)]
+        fitting = [one for one in FORMATS if one.fits(source.path, start, text)]
         self.arff = Arff(source) if TEXT.reader in (one.reader for one in fitting) else None
         for one in fitting:
             if one.magic or not one.reader:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
@@ -207,13 +207,8 @@ def verify_file(path: Path, name: str, expected: int) -> int:
 
 # How the files of a store come to be where they are read.
 
-Borrow = Callable[[Path], AbstractContextManager[None]]
+Borrow = Callable[[Path], AbstractContextManager[object]]
 """Has a file of a store be on a local disk while the block lasts, if the store has it."""
-
-
-def local(_: Path) -> AbstractContextManager[None]:
-    """Do nothing: the files of a store on a local disk are there."""
-    return nullcontext()
 
 
 # Kinds of feature, by number and by name.
@@ -273,13 +268,8 @@ def _is_count(low: int, high: int) -> Callable[[Any], bool]:
 
 
 def _is_text(item: Any) -> bool:
-    if not isinstance(item, str):
-        return False
-    try:
-        item.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Return whether it is a text, and one that UTF-8 can write."""
+    return isinstance(item, str) and item.encode(errors="replace").decode() == item
 
 
 def _is_list(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -294,9 +284,8 @@ def _is_dict(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def _is_plain(item: Any) -> bool:
     """Return whether JSON can hold it and a terminal can show it."""
-    if isinstance(item, dict | list):
-        return (_is_dict if isinstance(item, dict) else _is_list)(_is_plain)(item)
-    return item is None or isinstance(item, bool | int | float) or _is_text(item)
+    is_one = item is None or isinstance(item, bool | int | float) or _is_text(item)
+    return is_one or _is_list(_is_plain)(item) or _is_dict(_is_plain)(item)
 
 
 def _one_of(*items: Any) -> tuple[str, Callable[[Any], bool]]:

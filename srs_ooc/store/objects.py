@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +36,10 @@ PART_NBYTES = 5 * 1024 * 1024
 """Bytes of a part of an object as it is written: the least that S3 takes."""
 TIMEOUT = 30.0
 """Seconds until a request that has not been answered in full has failed."""
+_TRY_AGAIN = (
+    "This is the network's or the server's error, and need not be damage: try again; what was "
+    "committed is kept."
+)
 
 
 class Objects:
@@ -77,7 +80,7 @@ class Objects:
         StoreError
             If it cannot be asked for.
         """
-        meta = self._tried(name, lambda: self._api.head(self._store, self._at(name)))
+        meta = self._tried(name, self._api.head)
         return int(meta["size"]), _stamp_of(meta)
 
     def range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
@@ -86,9 +89,8 @@ class Objects:
         Errors as of :meth:`look`.
         """
 
-        def get() -> tuple[memoryview, int]:
-            how = {"range": (start, start + nbytes)}
-            found = self._api.get(self._store, self._at(name), options=how)
+        def get(*at: Any) -> tuple[memoryview, int]:
+            found = self._api.get(*at, options={"range": (start, start + nbytes)})
             data = memoryview(found.bytes())
             if len(data) != nbytes:
                 raise EOFError(f"{len(data)} bytes instead of {nbytes}")
@@ -104,7 +106,7 @@ class Objects:
 
     def read(self, name: str) -> bytes:
         """Return a small object, in one request; errors as of :meth:`look`."""
-        return self._tried(name, lambda: bytes(self._api.get(self._store, self._at(name)).bytes()))
+        return self._tried(name, lambda *at: bytes(self._api.get(*at).bytes()))
 
     def write(self, name: str, data: Path | bytes) -> None:
         """Write an object, from a file or bytes: it is there complete, or not at all.
@@ -114,25 +116,20 @@ class Objects:
         StoreError
             If it cannot be written.
         """
-        self._tried(
-            name,
-            lambda: self._api.put(
-                self._store, self._at(name), data, chunk_size=PART_NBYTES, max_concurrency=1
-            ),
-        )
+        how = {"chunk_size": PART_NBYTES, "max_concurrency": 1}
+        self._tried(name, lambda *at: self._api.put(*at, data, **how))
 
     def sizes(self) -> list[tuple[str, int]]:
         """Return the names and sizes of all objects; errors as of :meth:`write`."""
-        listed = self._tried(
-            "", lambda: self._api.list(self._store, self._prefix or None).collect()
-        )
+        below = self._prefix or None
+        listed = self._tried("", lambda store, _: self._api.list(store, below).collect())
         first = len(self._at(""))
         return [(str(one["path"])[first:], int(one["size"])) for one in listed]
 
     def remove(self, names: list[str]) -> None:
         """Remove objects; errors as of :meth:`write`."""
         for name in names:
-            self._tried(name, partial(self._api.delete, self._store, self._at(name)))
+            self._tried(name, self._api.delete)
 
     def node(self) -> Any:
         """Return the Zarr group or array at the URL as zarr opens it, to be read."""
@@ -147,38 +144,33 @@ class Objects:
     def _at(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
 
-    def _tried(self, name: str, call: Callable[[], _Found]) -> _Found:
-        """Return what ``call`` does, trying again while its failures may pass."""
-        wait = FIRST_WAIT
-        for attempt in range(1, ATTEMPTS + 1):
+    def _tried(self, name: str, call: Callable[[Any, str], _Found]) -> _Found:
+        """Return what ``call(store, path)`` does, trying again while its failures may pass."""
+        wait, attempt, errors = FIRST_WAIT, 1, self._errors
+        while True:
             try:
-                return call()
+                return call(self._store, self._at(name))
             except FileNotFoundError:
                 raise FileNotFoundError(f"{self.url}/{name}") from None
-            except self._errors.NotSupportedError as error:
-                raise self._failed(
-                    name, f"an answer that is none to a request for a range ({_said(error)})",
-                    "The server must answer range requests; S3 and most web servers do.",
-                ) from error  # fmt: skip
-            except (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError) as error:
-                raise self._failed(
-                    name, f"that access is refused ({_said(error)})",
-                    "Check the credentials in the environment (docs/remote.md).",
-                ) from error  # fmt: skip
-            except (self._errors.BaseError, OSError, EOFError) as error:
-                if attempt == ATTEMPTS:
-                    raise self._failed(
-                        name, f"{attempt} failures, the last one: {_said(error)}",
-                        "This is the network's or the server's error, and need not be damage: try "
-                        "again; what was committed is kept.",
-                    ) from error  # fmt: skip
-                time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads requests)
-                wait = min(2 * wait, LONGEST_WAIT)
-        raise AssertionError("a request is made at least once")
-
-    def _failed(self, name: str, found: str, remedy: str) -> StoreError:
-        place = f"{self.url}/{name}".rstrip("/")
-        return StoreError(f"{place}: expected an answer of the server, found {found}. {remedy}")
+            except (errors.BaseError, OSError, EOFError) as error:
+                if isinstance(error, errors.NotSupportedError):
+                    found = f"an answer that is none to a request for a range ({_said(error)})"
+                    remedy = "The server must answer range requests; S3 and most web servers do."
+                elif isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError):
+                    found = f"that access is refused ({_said(error)})"
+                    remedy = "Check the credentials in the environment (docs/remote.md)."
+                elif attempt == ATTEMPTS:
+                    found = f"{attempt} failures, the last one: {_said(error)}"
+                    remedy = _TRY_AGAIN
+                else:
+                    time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads requests)
+                    wait, attempt = min(2 * wait, LONGEST_WAIT), attempt + 1
+                    continue
+                place = f"{self.url}/{name}".rstrip("/")
+                expected = "an answer of the server"
+                raise StoreError(
+                    f"{place}: expected {expected}, found {found}. {remedy}"
+                ) from error
 
 
 def _stamp_of(meta: Any) -> int:

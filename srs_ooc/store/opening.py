@@ -16,7 +16,7 @@ from srs_ooc.native import _native
 from srs_ooc.store.manifest import Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MB_VARIABLE, MOST_REQUESTS, CacheOptions, Mirror
-from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store
+from srs_ooc.store.store import TILE, ColumnStore, Store
 from srs_ooc.trees.block import Block
 
 if TYPE_CHECKING:
@@ -45,23 +45,23 @@ class RemoteColumns(ColumnStore):
     """
 
     n_ahead = 8  # a request takes longer than a tree: more of them have to be under way
+    remedy = "This is what is kept of the store on this disk: remove the folder, and try again."
 
     def __init__(self, mirror: Mirror) -> None:
         self.path, self.manifest, self.mapped = mirror.path, mirror.manifest, False
         self._geometry, self._cache = mirror.geometry, mirror.blocks()
         self._release = weakref.finalize(self, mirror.release_blocks)
 
-    def gather(self, features: Uints32, block: Block, rows: Ints32 | None = None) -> None:
-        """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
+    def _fill(self, features: Uints32, block: Block, rows: Ints32) -> None:
         blocks, within = self._geometry.place(features.astype(np.int64))
         self._cache.ask(np.unique(blocks))
-        n_kept = self.manifest.n_rows if rows is None else len(rows)
+        n_kept = len(rows) or self.manifest.n_rows
         if (n_local := self._cache.n_slots * self._geometry.columns) > MOST_ITEMS:
             raise StoreError(
                 f"{self.path}: expected a cache of fewer than 2^32 places, found "
                 f"{n_local}. Lower {MB_VARIABLE}."
             )
-        shape = (n_local, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
+        shape = (n_local, n_local, self.manifest.n_rows, rows)
         layout = (block.code_nbytes, block.tiled)
         n_at_once = max(TILE, self._cache.n_slots // 4 // TILE * TILE)
         for first in range(0, len(features), n_at_once):
@@ -70,13 +70,7 @@ class RemoteColumns(ColumnStore):
             with self._cache.pinned(wanted) as slots:
                 local = (slots[place] * self._geometry.columns + within[part]).astype(np.uint32)
                 out = block.codes[first * n_kept * block.code_nbytes :]
-                try:
-                    _native.gather_files(self._cache.handles, local, *shape, *layout, out)
-                except RuntimeError as error:
-                    raise StoreError(
-                        f"{self.path}: {error}. This is what is kept of the store on this disk: "
-                        "remove the folder, and try again."
-                    ) from error
+                _native.gather_files(self._cache.handles, local, *shape, *layout, out)
 
     def advise(self, features: Uints32) -> int:
         """Begin to fetch columns that are missing, and do not wait for them.
@@ -97,9 +91,7 @@ class RemoteColumns(ColumnStore):
 
 # A store at a URL, read through what is kept of it here.
 
-_open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
-    weakref.WeakValueDictionary()
-)
+_open = weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]()
 
 
 class RemoteStore(Store):

@@ -94,15 +94,12 @@ class SlotFile:
         self._entries[slot] = entry[0]
 
     def holds(self, slot: int, block: int, nbytes: int) -> bool:
-        """Return whether a slot holds the ``nbytes`` bytes of a block as they were written."""
-        entry = self._entries[slot]
-        if int(entry["block"]) != block + 1:
-            return False
+        """Return whether a slot holds the ``nbytes`` bytes of its block as they were written."""
         try:
             data = os.pread(self._blocks, nbytes, slot * self._slot_nbytes)
         except OSError:
             return False
-        return len(data) == nbytes and zlib.crc32(data, block) == int(entry["crc"])
+        return len(data) == nbytes and zlib.crc32(data, block) == int(self._entries[slot]["crc"])
 
     def _cannot(self, error: OSError) -> StoreError:
         return StoreError(
@@ -213,10 +210,8 @@ class BlockCache:
     def ask(self, blocks: Ints) -> None:
         """Begin to fetch those of ``blocks`` that are missing, as far as there is room."""
         with self._changed:
-            missing = blocks[self._slot_of[blocks] < 0]
-            free = self._to_give_up(min(len(missing), self.n_slots // 2), blocks)
-            self._begin(missing[: len(free)], free)
-            self._check(blocks)
+            missing, free = self._room_for(blocks, self.n_slots // 2)
+            self._begin(blocks, missing[: len(free)], free)
 
     @contextmanager
     def pinned(self, blocks: Ints) -> Iterator[Ints]:
@@ -233,14 +228,11 @@ class BlockCache:
             If one cannot be fetched.
         """
         with self._changed:
-            while True:
-                missing = blocks[self._slot_of[blocks] < 0]
-                free = self._to_give_up(len(missing), blocks)
-                if len(free) == len(missing):  # all or none: who waits holds nothing
-                    break
+            missing, free = self._room_for(blocks, self.n_slots)
+            while len(free) < len(missing):  # all or none: who waits holds nothing
                 self._changed.wait()
-            self._begin(missing, free)
-            self._check(blocks)
+                missing, free = self._room_for(blocks, self.n_slots)
+            self._begin(blocks, missing, free)
             slots = self._slot_of[blocks].astype(np.int64)
             self._n_pins[slots] += 1
             self._clock += 1
@@ -255,22 +247,23 @@ class BlockCache:
                 self._n_pins[slots] -= 1
                 self._changed.notify_all()
 
-    def _to_give_up(self, count: int, wanted: Ints) -> Ints:
-        """Return up to ``count`` slots, least recently wanted, that hold none of ``wanted``."""
-        if count == 0:
-            return np.zeros(0, np.int64)
-        idle = self._n_pins == 0
-        held = self._slot_of[wanted]
-        idle[held[held >= 0]] = False
-        free = np.flatnonzero(idle)
-        if len(free) > count:
-            free = free[np.argpartition(self._wanted_at[free], count - 1)[:count]]
-        return free
+    def _room_for(self, wanted: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return which of ``wanted`` are missing, and slots for them, ``most`` at most.
 
-    def _begin(self, missing: Ints, free: Ints) -> None:
-        """Give ``missing`` the slots ``free``, and begin to fetch them, neighbours together."""
-        if len(missing) == 0:
-            return
+        They are those least recently wanted, and none that holds one of ``wanted``.
+        """
+        idle, held = self._n_pins == 0, self._slot_of[wanted]
+        idle[held[held >= 0]] = False
+        missing, free = wanted[held < 0], np.flatnonzero(idle)
+        if len(free) > (count := min(len(missing), most)):
+            free = free[np.argpartition(self._wanted_at[free], count - 1)[:count]]
+        return missing, free
+
+    def _begin(self, blocks: Ints, missing: Ints, free: Ints) -> None:
+        """Give ``missing`` the slots ``free``, and begin to fetch them, neighbours together.
+
+        Those of ``blocks`` that an earlier process left are read: they may be damaged.
+        """
         given_up = self._block_of[free]
         self._slot_of[given_up[given_up >= 0]] = -1
         self._block_of[free], self._slot_of[missing] = missing, free
@@ -282,9 +275,6 @@ class BlockCache:
         for run in np.split(missing, np.flatnonzero(is_first)[1:]):
             for start in range(0, len(run), geometry.per_request):
                 self._submit(run[start : start + geometry.per_request].tolist())
-
-    def _check(self, blocks: Ints) -> None:
-        """Begin to read blocks that an earlier process left: they may be damaged."""
         slots = self._slot_of[blocks]
         there = slots >= 0
         for block in blocks[there][~self._is_checked[slots[there]]].tolist():

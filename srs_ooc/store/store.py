@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,6 @@ from srs_ooc.store.manifest import (
     chunk_file,
     damaged,
     dtype_of,
-    local,
     read_manifest,
     verify_file,
     verify_group,
@@ -83,50 +82,47 @@ class ColumnStore(Closing):
     """Subspaces to ask for beyond those being paged in and grown."""
     n_threads = 1
     """Threads that share a large gather from files."""
+    remedy = (
+        "Try again if it is the disk's error; else `srs-ooc verify` says what is damaged: ingest "
+        "the table again."
+    )
+    """What to do where a file cannot be read."""
 
     def __init__(self, store: "Store", *, mapped: bool) -> None:
         self.path, self.manifest, self.mapped = store.path, store.manifest, mapped
         arrays.check_chunks(self.path, self.manifest)
-        self._maps: list[mmap.mmap] = []
-        self._descriptors = np.zeros(0, dtype=np.int32)
-        self._addresses = np.zeros(0, dtype=np.uint64)
-        addresses, descriptors, found = [], [], np.zeros_like(store.stamps)
-        files = store.code_files()
-        for index, (file, nbytes) in enumerate(files):
-            try:
-                descriptor = os.open(file, os.O_RDONLY)
-            except OSError as error:
-                raise cannot_read(file, error) from error
-            found[index] = arrays.stamp_of(descriptor)
-            if not self.mapped:
-                descriptors.append(descriptor)
-                continue
-            view = self._map(file, descriptor, nbytes)
-            if hasattr(mmap, "MADV_RANDOM"):
-                # It fits and will be wanted: one long read now, then pages are met at random.
-                view.madvise(mmap.MADV_WILLNEED)
-                view.madvise(mmap.MADV_RANDOM)
-            self._maps.append(view)
-            addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
+        self._maps, handles = list[mmap.mmap](), list[int]()
+        with ExitStack() as opened:
+            for (file, nbytes), stamp in zip(store.code_files(), store.stamps, strict=True):
+                try:
+                    handles.append(os.open(file, os.O_RDONLY))
+                except OSError as error:
+                    raise cannot_read(file, error) from error
+                opened.callback(os.close, handles[-1])
+                if arrays.stamp_of(handles[-1]) != stamp:
+                    raise arrays.codes_changed(file)
+                if mapped:
+                    self._map(file, handles[-1], nbytes)
+            self._opened = ExitStack() if mapped else opened.pop_all()  # a map has its own
+        addresses = [np.frombuffer(view, dtype=np.uint8).ctypes.data for view in self._maps]
         self._addresses = np.array(addresses, dtype=np.uint64)
-        self._descriptors = np.array(descriptors, dtype=np.int32)
-        if (found != store.stamps).any():
-            self.close()
-            raise arrays.codes_changed(files[int((found != store.stamps).argmax())][0])
+        self._descriptors = np.array([] if mapped else handles, dtype=np.int32)
 
-    def _map(self, file: str, descriptor: int, nbytes: int) -> mmap.mmap:
+    def _map(self, file: str, handle: int, nbytes: int) -> None:
         try:
-            return mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ)
+            view = mmap.mmap(handle, nbytes, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            self.close()
             found = getattr(error, "strerror", None) or error  # ValueError: the file was cut
             raise StoreError(
                 f"{file}: expected a file that can be mapped into memory, found: {found}. Check "
                 "the disk and try again; a network disk may not map files: copy the store to a "
                 "local one."
             ) from error
-        finally:
-            os.close(descriptor)
+        if hasattr(mmap, "MADV_RANDOM"):
+            # It fits and will be wanted: one long read now, then pages are met at random.
+            view.madvise(mmap.MADV_WILLNEED)
+            view.madvise(mmap.MADV_RANDOM)
+        self._maps.append(view)
 
     def gather(self, features: Uints32, block: Block, rows: Ints32 | None = None) -> None:
         """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
@@ -148,10 +144,7 @@ class ColumnStore(Closing):
         try:
             self._fill(features, block, ALL_ROWS if rows is None else rows)
         except RuntimeError as error:
-            raise StoreError(
-                f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "
-                "says what is damaged: ingest the table again."
-            ) from error
+            raise StoreError(f"{self.path}: {error}. {self.remedy}") from error
 
     def _fill(self, features: Uints32, block: Block, rows: Ints32) -> None:
         m = self.manifest
@@ -190,8 +183,7 @@ class ColumnStore(Closing):
 
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""
-        for descriptor in self._descriptors:
-            os.close(int(descriptor))
+        self._opened.close()
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
         self._maps.clear()
@@ -245,7 +237,7 @@ class Store:
         self.place: Place = path
         self.stamps = self._codes_now()
         self.reading_nbytes = 0
-        self._borrow: Borrow = local
+        self._borrow: Borrow = nullcontext  # the files of a local store are there
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
@@ -887,7 +879,7 @@ class ReadAhead(Closing):
     def __init__(self, store: ColumnStore) -> None:
         self.depth = 0 if store.mapped else store.n_ahead
         self._store = store
-        self._thread = None if store.mapped else ThreadPoolExecutor(1, "read")
+        self._thread = ThreadPoolExecutor(1, "read")
         self._cached = False
         self._waiting: deque[Future[None]] = deque()
 
@@ -895,7 +887,7 @@ class ReadAhead(Closing):
         """Ask for the columns of ``features`` (ascending, as gathered) and return at once."""
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
-        if self._thread is not None and len(self._waiting) < MOST_WAITING:
+        if self.depth and len(self._waiting) < MOST_WAITING:
             self._waiting.append(self._thread.submit(self._ask, features))
 
     def _ask(self, features: Uints32) -> None:
@@ -906,5 +898,4 @@ class ReadAhead(Closing):
 
     def close(self) -> None:
         """Drop what was not asked for yet, and end the thread."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread.shutdown(wait=True, cancel_futures=True)

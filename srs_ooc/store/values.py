@@ -6,6 +6,7 @@ The Zarr library is not needed.
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +27,6 @@ from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
     damaged,
-    local,
     max_codes,
     values_file,
 )
@@ -190,7 +190,7 @@ class ValuesReader:
     """
 
     def __init__(
-        self, path: Path, manifest: Manifest, array: str = "values", borrow: Borrow = local
+        self, path: Path, manifest: Manifest, array: str = "values", borrow: Borrow = nullcontext
     ) -> None:
         if array == "values" and manifest.values_dtype is None:
             raise StoreError(

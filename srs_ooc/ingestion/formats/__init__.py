@@ -26,7 +26,6 @@ from srs_ooc.store.bed import MAGIC, BedFile
 
 NAMED = 10
 """Columns that an error names besides the first."""
-_UNREAD = "could not read it"
 TO_DAYS = "turn such columns into numbers, such as days since a date"
 TO_UTF8 = (
     "Convert the file to UTF-8; of Latin-1, as older programs write it: `iconv -f latin1 -t utf-8 "
@@ -153,7 +152,7 @@ def reading(
     expected: str,
     remedy: str,
     errors: Any = Exception,
-    found: str = _UNREAD,
+    found: str = "could not read it",
     passed: Any = SrsOocError,
 ) -> Iterator[None]:
     """Have errors of a library, all if none are named, say that a file cannot be read.
@@ -524,42 +523,24 @@ class Format:
         found = [way for way, one in ways.items() if one] or ["nothing else fits"]
         return (" and " if self.magic else " or ").join(found)
 
-    def fits(
-        self, path: Path, start: bytes, text: Callable[[], bytes] = bytes, inner: str = ""
-    ) -> str:
+    def fits(self, path: Path, start: bytes, text: bytes, inner: str = "") -> str:
         """Return by what a file is known to be of this format, or a folder; empty if it is not.
 
-        ``start`` holds its first bytes, ``text()`` more of them, unpacked.
+        ``start`` holds its first bytes, ``text`` more of them, unpacked.
         """
         if path.is_dir():
             is_asked = bool(inner and self.also == "path" and self.holds)
             return "files in it" * (is_asked or any(any(path.glob(one)) for one in self.holds))
         is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
         if self.magic and (is_named or not self.ending):
-            starts = (start, text()[:4096])
+            starts = (start, text[:4096])
             return "first bytes" * any(re.match(self.magic, one, re.DOTALL) for one in starts)
-        if self.head and re.match(self.head, text(), re.DOTALL):
+        if self.head and re.match(self.head, text, re.DOTALL):
             return "first bytes"
-        lines = text().splitlines() if self.line else []
+        lines = text.splitlines() if self.line else []
         first = next((one for one in lines if one.strip() and not one.startswith(b"#")), b"")
         is_it = bool(self.line and re.fullmatch(self.line, first))
         return "first line" * is_it or "name" * (is_named and not self.magic)
-
-    def check(self, what: object, packing: str) -> None:
-        """Refuse a file of this format, packed so or not, if nothing reads it as it is.
-
-        Raises
-        ------
-        InputError
-            With what unpacks or converts it.
-        """
-        expected, found, remedy = "a kind of file that is read", self.name, self.remedy
-        if packing and self.magic:
-            how = PACKED[packing]
-            expected, found, remedy = self.name, how, f"Unpack it: `{how} -dc FILE > NEW`."
-        elif self.reader:
-            return
-        raise unfit(what, expected, found, remedy)
 
     def belied(self, name: str, packing: str) -> str:
         """Return a remark on a file of this format whose name promises another; empty if none."""

@@ -107,7 +107,7 @@ def known_of(path: Path, inner: str = "") -> Known:
     """Return what a file is, by what it is known, and how it is packed (``gz``), if it is."""
     packing, start, text = sources.beginnings_of(path)
     for one in formats.FORMATS:
-        if why := one.fits(path, start[:START_NBYTES], lambda: text, inner):
+        if why := one.fits(path, start[:START_NBYTES], text, inner):
             return one, why, packing
     return formats.TEXT, "", packing
 
@@ -128,11 +128,13 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
     ------
     UsageError
         If the package that opens it cannot be imported, or it is no database for a ``query``.
+    InputError
+        With what unpacks or converts it, if nothing reads it as it is.
     """
     what, (file, inner) = str(path), place_in(path)
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
-        return partial(_opened, partial(File, zarr, url, inner))
+        return partial(_opened, zarr, url, inner)
     known, _, packing = known_as or known_of(file, inner)
     if query is not None and known.also != "query":
         engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
@@ -145,10 +147,14 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
         expected = f":: and a name after a file of {others}"
         raise unfit(what, expected, known.name, "Leave both out.")
     if known.reader not in ("", formats.TEXT.reader) and not (packing and known.magic):
-        return partial(_opened, partial(File, known, file, inner))
+        return partial(_opened, known, file, inner)
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
-        known.check(what, packing)
+        if packing and known.magic:
+            how = formats.PACKED[packing]
+            raise unfit(what, known.name, how, f"Unpack it: `{how} -dc FILE > NEW`.")
+        if not known.reader:
+            raise unfit(what, "a kind of file that is read", known.name, known.remedy)
         return None
     opens: Callable[[Path, Path, int], Any] = part_at(outside[ending], f"files named .{ending}")
 
@@ -158,10 +164,9 @@ def opener_of(path: Path, query: str | None = None, known_as: Known | None = Non
     return opened
 
 
-def _opened(at: partial[File], scratch: Path, options: IngestOptions) -> Table:
-    file = at(scratch, options)
-    reader: Callable[[File], Table]
-    reader = part_at(f"srs_ooc.ingestion.formats.{file.format.reader}", str(file))
+def _opened(known: Format, path: Any, inner: str, scratch: Path, options: IngestOptions) -> Table:
+    file = File(known, path, inner, scratch, options)
+    reader: Callable[[File], Table] = part_at(f"{formats.__name__}.{known.reader}", str(file))
     return reader(file)
 
 
@@ -292,10 +297,9 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     """Return the dimensions of a sparse matrix, for each of which SciPy keeps places."""
     with archive.open("shape.npy") as file:
         data = file.read(1 << 12)
-    try:
+    shape = np.zeros(0)
+    with suppress(*in_memory.BAD_HEADER):
         shape = np.load(io.BytesIO(data), allow_pickle=False)
-    except in_memory.BAD_HEADER:
-        shape = np.zeros(0)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise unfit(what, "a sparse matrix of rows and columns", "a shape that is none")
     return max(0, int(shape[0])), max(0, int(shape[1]))
@@ -591,20 +595,18 @@ class ArrowFile(in_memory.FrameTable):
     def _whole(self, positions: list[int]) -> list[Any]:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
         names = [self.names[position] for position in positions]
-        fields, places = np.unique(self._fields[positions], return_inverse=True)
         with self._reading("".join(names[:1])):
             if self._parquet is None:
                 from pyarrow import feather
 
-                table = feather.read_table(
-                    self._path, columns=fields.tolist(), memory_map=False, use_threads=False
-                )
+                fields, places = np.unique(self._fields[positions], return_inverse=True)
+                how = {"columns": fields.tolist(), "memory_map": False, "use_threads": False}
+                table, at = feather.read_table(self._path, **how), places.tolist()
             else:
                 table = self._parquet.read(columns=names, use_threads=False)
+                at = [self._place(table.schema, position) for position in positions]
             table.validate(full=True)
-        if self._parquet is None:
-            return [table.column(place) for place in places.tolist()]
-        return [table.column(self._place(table.schema, position)) for position in positions]
+        return [table.column(place) for place in at]
 
     def _place(self, schema: Any, position: int) -> int:
         """Return where a column of Parquet is among those read: of a name that repeats all are."""

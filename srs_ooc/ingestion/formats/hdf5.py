@@ -2,7 +2,7 @@
 
 The formats are described at https://support.hdfgroup.org/documentation and
 https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files are HDF5, too, as
-are those that :mod:`layouts` knows.
+are those of :data:`LAYOUTS`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from itertools import compress, pairwise
 from pathlib import PurePosixPath
 from sys import getsizeof
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.formats.files import File
-from srs_ooc.ingestion.formats.layouts import LAYOUTS, Layout, Side
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 
 _CACHE = 32 * MB
@@ -88,15 +87,94 @@ def open_hdf5(at: File) -> Table:
             turned ^= "MATLAB_class" in node.attrs
             table = (SparseMatrix if is_sparse(node) else Matrix)(node, at, turned=turned)
             table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
-            frames = _beside(node, table.shape, what)
             if is_cells:
                 frames = frames_of(file, node.name, what, turned=turned)
+            else:
+                frames = _beside(node, table.shape, what)
             describe(table, *frames)
         opened.pop_all()
     return table
 
 
-# Layouts of groups.
+# Layouts of groups that tools write, known by what is there, not by a file's name.
+#
+# They are described at https://www.10xgenomics.com/support (HDF5 feature-barcode matrix format),
+# https://linnarssonlab.org/loompy/format, https://clue.io/connectopedia/gctx_format and
+# https://biom-format.org/documentation/format_versions/biom-2.1.html.
+
+
+class Side(NamedTuple):
+    """Where a layout says what its samples are, or its features.
+
+    Attributes
+    ----------
+    place : str
+        A group; empty for the root.
+    ids, symbols : str
+        What in it are their ids, and names that people use, which may repeat: the first that is
+        there, separated by spaces.
+    more : str or None
+        The group within it of which all is known of them; empty for itself, None if there is none.
+    """
+
+    place: str
+    ids: str
+    symbols: str = ""
+    more: str | None = None
+
+    def paths(self, names: str) -> list[str]:
+        """Return where some of it would be."""
+        return [f"{self.place}/{name}".lstrip("/") for name in names.split()]
+
+    @property
+    def mark(self) -> str:
+        """What is always there: the group, or the first kind of ids."""
+        return self.paths(self.ids)[0] if self.more != "" else self.place
+
+
+class Layout(NamedTuple):
+    """How a tool lays out a matrix, and what belongs to it.
+
+    Attributes
+    ----------
+    name : str
+        What such files are called.
+    matrix : str
+        Regular expression of the path of a matrix, the main one before the first bar. It is empty
+        where the root is the matrix, a sparse one; else the root is the file.
+    samples, features : Side
+        What is known of both.
+    sparse : {'', 'csr', 'csc'}
+        What a sparse matrix is by its shape in the file.
+    by_feature : bool
+        Whether the first dimension is that of the features.
+    missing : tuple of (float or str)
+        What stands for a missing value, in all but ids.
+    """
+
+    name: str
+    matrix: str
+    samples: Side
+    features: Side
+    sparse: str = ""
+    by_feature: bool = True
+    missing: tuple[float | str, ...] = ()
+
+
+_CELLS = Side("col_attrs", "CellID Cell obs_names cell_names", more="")
+_GENES = Side("row_attrs", "Accession gene_ids", "Gene var_names gene_names", "")
+_PERTURBED, _PROBES = Side("0/META/COL", "id", more=""), Side("0/META/ROW", "id", more="")
+_SAMPLES, _OTUS = (Side(one, "ids", more="metadata") for one in ("sample", "observation"))
+_V3, _V2 = Side("matrix/features", "id", "name", ""), Side("", "genes", "gene_names")
+
+LAYOUTS = (
+    Layout("10x", "matrix", Side("matrix", "barcodes filtered_barcodes"), _V3, "csc"),
+    Layout("10x v2", "", Side("", "barcodes"), _V2, "csc"),
+    Layout("loom", "matrix|layers/.+", _CELLS, _GENES),
+    Layout("GCTX", "0/DATA/0/matrix", _PERTURBED, _PROBES, "", False, (-666, "-666", "-666.0")),
+    Layout("BIOM", "observation/matrix", _SAMPLES, _OTUS, "csr"),
+)
+"""What is known of files that do not say it themselves."""
 
 
 def _layout_at(file: Any, path: str) -> Layout | None:
@@ -163,7 +241,7 @@ def name_both(
 
 def _known_of(root: Any, side: Side, layout: Layout, what: str) -> dict[str, Any]:
     """Return what a layout says of the rows, or the columns, by name; ids before all else."""
-    ids, found = side.paths(side.ids), dict[str, _Items]()
+    ids, found = side.paths(side.ids), dict[str, NodeItems]()
     paths = [one for one in ids + side.paths(side.symbols) if one in root]
     if side.more is not None and (group := f"{side.place}/{side.more}".strip("/")) in root:
         paths += [f"{group}/{name}" for name in _members(node_at(root, group, what))]
@@ -289,14 +367,7 @@ def _length(node: Any) -> int | None:
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
 
-def step_of(dtype: np.dtype[Any], chunks: tuple[int, ...] | None) -> int:
-    """Return how many items are read at a time; a chunk is unpacked 8 times at most."""
-    if dtype.kind in "OT":
-        return max(formats.FEW, max(chunks or (0,)) // 8)
-    return max(1, min(1 << 14, formats.BLOCK_NBYTES // dtype.itemsize))
-
-
-class _Items(Items):
+class NodeItems(Items):
     """Items of a dataset.
 
     Those with ``levels``, items themselves, are places among them, those with ``field`` part of
@@ -309,7 +380,10 @@ class _Items(Items):
         dtype = node.dtype if field is None else node.dtype[field]
         if node.ndim == 2 and dtype == "S1":  # a text is a line
             dtype = np.dtype(f"S{node.shape[1]}")
-        super().__init__(_length(node) or 0, self._some, step_of(dtype, node.chunks))
+        step = max(1, min(1 << 14, formats.BLOCK_NBYTES // dtype.itemsize))
+        if dtype.kind in "OT":  # a chunk is unpacked 8 times at most
+            step = max(formats.FEW, max(node.chunks or (0,)) // 8)
+        super().__init__(_length(node) or 0, self._some, step)
         self.node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self.attrs, self.is_escaped = dict(node.attrs), False
         self._levels, self._known = levels, list[Any]()
@@ -350,12 +424,11 @@ class _Items(Items):
         return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
 
 
-_Known = tuple[Mapping[str, Any], str | None]
-_Frame = tuple[dict[str, _Items], str | None]
+_Frame = tuple[Mapping[str, Any], str | None]
 """What is known of rows or columns, and which of it is their ids or names."""
 
 
-def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
+def _column(node: Any, what: str, levels: Any = None) -> NodeItems | None:
     """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
     parts = _members(node)
     noted, levels = node.attrs if "codes" in parts else None, parts.get("categories", levels)
@@ -369,7 +442,7 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     known = None if levels is None else _column(levels, what)
     if levels is not None and known is None:
         return None
-    found = _Items(node, what, known, parts.get("mask"))
+    found = NodeItems(node, what, known, parts.get("mask"))
     found.noted = noted or found.noted
     return found
 
@@ -387,7 +460,9 @@ def _frame(frame: Any, what: str) -> _Frame:
         known = _members(_members(frame.file).get("uns"))
         known = {name: known.get(f"{name}_categories") for name in fields}
         levels = {name: None if one is None else _column(one, what) for name, one in known.items()}
-        return {name: _Items(frame, what, levels[name], field=name) for name in fields}, fields[0]
+        return {name: NodeItems(frame, what, levels[name], field=name) for name in fields}, fields[
+            0
+        ]
     levels = _members(members.pop("__categories", {}))
     columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
     return {name: one for name, one in columns.items() if one}, frame.attrs["_index"]
@@ -401,7 +476,7 @@ def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame
     return both[:: -1 if turned else 1]
 
 
-def describe(table: Table, rows: _Known, columns: _Known) -> None:
+def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
     """Have a table take row ids and names from what its file says of rows and columns."""
     n_rows, n_columns = table.shape
     table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}

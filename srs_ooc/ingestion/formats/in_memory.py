@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any, cast
@@ -485,9 +485,8 @@ def take_beside(
     rows = [one for one, shape in shapes.items() if shape == table.shape[:1]]
     known = {one: items(one) for one in rows if not (is_named and one == "names")}
     table.annotations = known
-    table.default_ids, table.default_target = (
-        one if one in known else None for one in ("ids", "y")
-    )
+    table.default_ids = "ids" if "ids" in known else None
+    table.default_target = "y" if "y" in known else None
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
@@ -552,19 +551,14 @@ class SparseTable(Table):
         settle_matrix(self, matrix.shape, matrix.dtype, what)
         if matrix.format in ("lil", "dok"):
             matrix = matrix.tocsr()
-        wrong = ""  # indices outside the shape, which SciPy would follow wherever they point
-        if hasattr(matrix, "check_format"):
-            try:
+        try:  # indices outside the shape, which SciPy would follow wherever they point
+            if matrix.format == "coo":  # whose indices are checked as it is made
+                matrix = type(matrix)((matrix.data, (matrix.row, matrix.col)), matrix.shape)
+            elif hasattr(matrix, "check_format"):
                 matrix.check_format(full_check=True)
-            except (TypeError, ValueError) as error:
-                wrong = str(error)
-        elif matrix.format == "coo":
-            for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-                if index.size and not 0 <= int(index.min()) <= int(index.max()) < size:
-                    wrong = f"indices {index.min()} to {index.max()} of {size}"
-        if wrong:
+        except (TypeError, ValueError) as error:
             expected = f"a sparse matrix with indices within its shape {matrix.shape}"
-            raise unfit(what, expected, f"damage: {wrong}", "Make it again.")
+            raise unfit(what, expected, f"damage: {error}", "Make it again.") from error
         is_plain = getattr(matrix, "has_canonical_format", True)
         self._columns, self._what = matrix.tocsc(copy=not is_plain), what
         self._columns.sum_duplicates()  # a column takes no more memory than its cells
@@ -639,8 +633,8 @@ class FrameTable(Table):
 
     def read(self, positions: Indices, pool: TextCoder) -> Reals:
         """Return columns, each a row of the result."""
-        refuse_others(self._what, self.names, self._others, positions, self._library)
         out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
+        self._refuse_others(places)
         for line, place, column in zip(out, places, self._columns(places), strict=True):
             what, start = f"{self._what}, column {self.names[place]!r}", 0
             if not self.text_columns[place]:
@@ -671,17 +665,32 @@ class FrameTable(Table):
         """Return the levels of a column that is declared categorical."""
         return levels_of(column_of(self._frame, position))
 
+    def _refuse_others(self, places: list[int]) -> None:
+        """Refuse columns of other dtypes, naming all of them, and how some become numbers."""
+        names, found, library = self.names, self._others, self._library
+        if not (wrong := sorted(found.keys() & places)):
+            return
+        first, *rest = wrong
+        more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
+        more = f" The same holds of {more}{', ...' * (len(rest) > NAMED)}." if more else ""
+        what = f"{self._what}, column {names[first]!r}"
+        said = f"{what}: expected numbers, found {found[first]}.{more}"
+        for kind, line in _AS_NUMBERS.items():
+            for place in [i for i in wrong if re.match(kind, f"{library} {found[i]}")][:1]:
+                numbers = line.format(f"df[{names[place]!r}]")
+                change = _CHANGED[library].format(names[place], numbers, place)
+                said += f" As numbers, by {library}: {change}."
+        raise no_features((said, "Or leave such columns out with --ignore."))
+
 
 def _refuse_mixed(column: Any, what: str) -> None:
     """Refuse objects of which some are numbers and others are not."""
     if str(getattr(column, "dtype", "")).lower() != "object":
         return
-    first: bool | None = None
-    for row, item in enumerate(chain.from_iterable(item_blocks(column)), 1):
-        if is_missing(item):
-            continue
-        is_number = isinstance(item, _NUMBERS)
-        if first is not None and is_number != first:
+    items = enumerate(chain.from_iterable(item_blocks(column)), 1)
+    there = ((row, item, isinstance(item, _NUMBERS)) for row, item in items if not is_missing(item))
+    for (_, _, first), (row, item, is_number) in pairwise(there):
+        if is_number != first:
             expected = f"{'a number' if first else 'a text'} as in the rows before"
             found = f"{what}, row {row}: expected {expected}, found {repr(item)[:80]}."
             remedy = (
@@ -689,7 +698,6 @@ def _refuse_mixed(column: Any, what: str) -> None:
                 "categories with kinds={name: 'categorical'}."
             )
             raise no_features((found, remedy))
-        first = is_number
 
 
 _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
@@ -713,30 +721,6 @@ _AS_NUMBERS = {
 _CHANGED = {"pandas": "df[{0!r}] = {1}", "polars": "df = df.with_columns({1})",
             "pyarrow": "df = df.set_column({2}, {0!r}, {1})"}  # fmt: skip
 """What makes numbers of a column, by library and dtype, and what puts them in its place."""
-
-
-def refuse_others(
-    what: str, names: Sequence[str], found: Mapping[int, str], asked: Indices, library: str
-) -> None:
-    """Refuse those columns asked for whose dtypes were ``found`` to be of another kind.
-
-    Raises
-    ------
-    InputError
-        Naming all of them, and how those of some kinds become numbers.
-    """
-    if not (wrong := [place for place in asked.tolist() if place in found] if found else []):
-        return
-    first, *rest = sorted(wrong)
-    more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
-    more = f" The same holds of {more}{', ...' * (len(rest) > NAMED)}." if more else ""
-    said = f"{what}, column {names[first]!r}: expected numbers, found {found[first]}.{more}"
-    for kind, line in _AS_NUMBERS.items():
-        for place in [i for i in (first, *rest) if re.match(kind, f"{library} {found[i]}")][:1]:
-            numbers = line.format(f"df[{names[place]!r}]")
-            change = _CHANGED[library].format(names[place], numbers, place)
-            said += f" As numbers, by {library}: {change}."
-    raise no_features((said, "Or leave such columns out with --ignore."))
 
 
 def text_numbers(items: list[Any], pool: TextCoder, what: str, first_row: int) -> Floats:
@@ -766,35 +750,30 @@ def column_numbers(column: Any, what: str) -> Reals:
     """Return a pandas, polars or Arrow column of numbers as float64, NaN where it is null."""
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
+    if library == "pyarrow" and not column.null_count:
+        return as_floats(column.to_numpy(), what)
+    out, plain = np.full(len(column), np.nan), kind.removesuffix("[pyarrow]")
     if kind == "object":
-        out = np.full(len(column), np.nan)
         for i, item in enumerate(chain.from_iterable(item_blocks(column))):
             if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
                 raise too_large(int(item), f"{what}, row {i + 1}")
             if not is_missing(item):
                 out[i] = item
-        return out
-    plain = kind.removesuffix("[pyarrow]")
-    if plain == "null":
-        return np.full(len(column), np.nan)
-    if library == "pyarrow" and not column.null_count:
-        return as_floats(column.to_numpy(), what)
-    if library == "pandas":
-        numbers = column.dropna().to_numpy(dtype=_PLAIN.get(plain, plain))
-        is_present = column.notna().to_numpy()
-    elif library == "polars":
-        is_present = column.is_not_null().to_numpy()
-        numbers = column.drop_nulls().to_numpy()
-    else:
-        is_present = column.is_valid().to_numpy()
-        numbers = column.drop_null().to_numpy()
-    out = np.full(len(is_present), np.nan)
-    out[is_present] = as_floats(numbers, what)
+    elif plain != "null":
+        there, kept = (getattr(column, name)() for name in _THERE[library])
+        as_dtype = {"dtype": _PLAIN.get(plain, plain)} if library == "pandas" else {}
+        out[there.to_numpy()] = as_floats(kept.to_numpy(**as_dtype), what)
     return out
 
 
 _PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "boolean": "bool"}
 """NumPy's dtypes for those of pandas that are called otherwise."""
+_THERE = {
+    "pandas": ("notna", "dropna"),
+    "polars": ("is_not_null", "drop_nulls"),
+    "pyarrow": ("is_valid", "drop_null"),
+}
+"""Methods of a column that say which items are there, and leave out the others, by library."""
 
 
 def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:

@@ -20,8 +20,7 @@ from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import read_ahead
 from srs_ooc.ingestion.formats import LONGEST, TO_UTF8, Table
 from srs_ooc.ingestion.formats.files import File, lines_in
-from srs_ooc.ingestion.formats.hdf5 import TOGETHER, SparseMatrix, name_both
-from srs_ooc.ingestion.formats.layouts import LAYOUTS
+from srs_ooc.ingestion.formats.hdf5 import LAYOUTS, TOGETHER, SparseMatrix, name_both
 from srs_ooc.ingestion.sources import READ_NBYTES, PieceReader, SourceFile, beginnings_of
 from srs_ooc.native import _native
 

@@ -13,7 +13,6 @@ import struct
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from itertools import repeat
 from threading import RLock
 from typing import Any
@@ -27,7 +26,7 @@ from srs_ooc.base.errors import unfit
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import Items, Table, TextCoder, hdf5, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, hdf5, in_memory
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.store.manifest import ATTRIBUTE
 from srs_ooc.store.objects import Objects
@@ -103,12 +102,6 @@ class _Cells:
         if metadata["zarr_format"] == 2 and self.dims and array.fill_value:
             noted["_FillValue"] = [*np.ravel(noted.get("_FillValue", ())), array.fill_value]
 
-    @cached_property
-    def decoder(self) -> in_memory.Decoder:
-        """What takes the stored cells as they are meant."""
-        with _reading(self.what):
-            return in_memory.Decoder(self.dtype, self.attrs, self.what)
-
     def __len__(self) -> int:
         return int(self.shape[0])
 
@@ -116,11 +109,6 @@ class _Cells:
         """Return some cells as they are stored."""
         with _reading(self.what):
             return np.asarray(self._array[part])
-
-    def items(self) -> Items:
-        """Return the numbers or texts of an array of one dimension, read some at a time."""
-        step = hdf5.step_of(self.dtype, self.chunks)
-        return Items(self.shape[0], lambda part: self.decoder.items(self[part]), step)
 
 
 class ZarrTable(in_memory.CopiedTable):
@@ -193,16 +181,18 @@ class ZarrTable(in_memory.CopiedTable):
         in_memory.check_shape(self._cells.shape, self._what)
         in_memory.check_dtype(self._cells.dtype, self._what)
         self._dtype = self._cells.dtype.newbyteorder("=")
-        self.narrow = in_memory.is_narrow(self._cells.decoder.dtype)
+        with _reading(self._what):
+            self._decoder = in_memory.Decoder(self._cells.dtype, self._cells.attrs, self._what)
+        self.narrow = in_memory.is_narrow(self._decoder.dtype)
 
     def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
         """Take names, row ids and annotations from the arrays along the two dimensions."""
         names = self._along(arrays, features, self.shape[1])
         known = self._along(arrays, rows, self.shape[0])
         if (name := _main(names, features)) is not None:
-            self.names = names[name].items()
+            self.names = hdf5.NodeItems(names[name], self._what)
         self.default_ids = _main(known, rows)
-        self.annotations = {name: one.items() for name, one in known.items()}
+        self.annotations = {name: hdf5.NodeItems(one, self._what) for name, one in known.items()}
 
     def _along(self, arrays: Mapping[str, _Cells], dim: str | None, n: int) -> dict[str, _Cells]:
         found = {name: one for name, one in arrays.items() if dim and one.dims == (dim,)}
@@ -254,7 +244,7 @@ class ZarrTable(in_memory.CopiedTable):
         return self._numbers(np.concatenate(parts))
 
     def _numbers(self, lines: NDArray[Any]) -> Reals:
-        return self._cells.decoder.numbers(lines)
+        return self._decoder.numbers(lines)
 
 
 def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
@@ -346,7 +336,8 @@ class VcfZarrTable(ZarrTable):
         self.default_ids = _SAMPLES
         ids, n = known.get("variant_id"), self.shape[1]
         self.names: Collection[str] = formats.distinct_names(
-            lambda: ids.items() if ids else repeat(".", n), lambda: _by_place(known, n, self._what)
+            lambda: hdf5.NodeItems(ids, self._what) if ids else repeat(".", n),
+            lambda: _by_place(known, n, self._what),
         )
         self.opening, self.held = formats.finding_leases(n)
 
@@ -366,7 +357,7 @@ def _by_place(arrays: Mapping[str, _Cells], n: int, what: str) -> Iterator[str]:
         which = "by which variants are named whose ids are missing or repeat"
         expected, remedy = f"{', '.join(gone)}, {which}", "Add them, or give --names."
         raise unfit(what, expected, "none", remedy)
-    contigs = dict(enumerate(arrays["contig_id"].items()))
+    contigs = dict(enumerate(hdf5.NodeItems(arrays["contig_id"], what)))
     for first in range(0, n, _AT_A_TIME):
         part = slice(first, first + _AT_A_TIME)
         contig, position, alleles = (arrays[name][part].tolist() for name in _PARTS[:3])
