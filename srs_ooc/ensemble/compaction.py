@@ -591,6 +591,10 @@ class Member:
     name: str
     stand_ins: tuple[str, ...]
 
+    def record(self, stand_ins: str) -> "MemberRecord":
+        """Return it as a line of a table, its stand-ins as they are said."""
+        return MemberRecord(self.rank, self.name, len(self.stand_ins), stand_ins)
+
 
 @dataclass(frozen=True)
 class MemberRecord:
@@ -640,10 +644,7 @@ class SmallSet:
     @property
     def records(self) -> list[MemberRecord]:
         """The chosen features as lines of a table."""
-        return [
-            MemberRecord(one.rank, one.name, len(one.stand_ins), " ".join(one.stand_ins))
-            for one in self.members
-        ]
+        return [one.record(" ".join(one.stand_ins)) for one in self.members]
 
     def features(self, kind: str = "pandas") -> Any:
         """Return the chosen features as a frame (``pandas``, ``polars``) or ``records``."""
