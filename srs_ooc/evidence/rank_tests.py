@@ -286,11 +286,15 @@ class RankTarget(NamedTuple):
 def _by_stratum(n_rows: int, strata: Integers | None) -> tuple[Ints32, Ints]:
     if strata is None:
         return np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
-    order = np.argsort(strata, kind="stable").astype(np.int32)
-    parts = np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
-    parts = [part for part in parts if len(part) > 1]
+    parts = [rows.astype(np.int32) for rows in rows_by(strata) if len(rows) > 1]
     starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-    return np.concatenate([*parts, order[:0]]), starts
+    return np.concatenate([np.zeros(0, np.int32), *parts]), starts
+
+
+def rows_by(numbers: Integers) -> list[Indices]:
+    """Return the rows of each number of (n_rows,), by number, ascending."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def even_steps(values: Floats) -> Ints32:
