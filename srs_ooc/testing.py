@@ -265,7 +265,7 @@ def _check_resumed(begun: Callable[[], _Work], course: list[Subspace]) -> None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two proposals, or lists of them, are equal in all that they hold."""
+    """Return whether proposals, outcomes, or lists of them, are equal in all that they hold."""
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other)
     if type(one) is not type(other):
@@ -363,9 +363,10 @@ def check_learner(
     for iteration, outcome in zip(iterations, first, strict=True):
         _check_fields(learner, outcome, iteration.subspace)
     again = [fitted(iteration) for iteration in reversed(iterations)][::-1]
-    _check_same(first, again, "fit: it depends on what was fitted before")
+    assert _same(first, again), "fit: it depends on what was fitted before"
     with ThreadPoolExecutor(3) as pool:
-        _check_same(first, list(pool.map(fitted, iterations)), "fit: it depends on the thread")
+        side_by_side = list(pool.map(fitted, iterations))
+    assert _same(first, side_by_side), "fit: it depends on the thread"
 
 
 def _block(n_rows: int, n_columns: int, n_codes: int, *, tiled: bool) -> Block:
@@ -416,12 +417,6 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
         n_candidates = len(subspace.candidates.bounds) - 1
         assert len(outcome.losses) == n_candidates, "losses: expected one a candidate"
         assert np.isfinite(outcome.losses.min()), "losses: expected the least to be known"
-
-
-def _check_same(one: list[Outcome], other: list[Outcome], rule: str) -> None:
-    for a, b in zip(one, other, strict=True):
-        for part in fields(Outcome):
-            assert np.array_equal(getattr(a, part.name), getattr(b, part.name)), rule
 
 
 MakeScore = Callable[[int, int], ColumnScore]

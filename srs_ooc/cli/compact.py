@@ -79,10 +79,7 @@ def compact_command(
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))
     if as_json:
-        features = [
-            vars(record) | {"stand_ins": list(member.stand_ins)}
-            for record, member in zip(small.records, small.members, strict=True)
-        ]
+        features = [vars(m.record("")) | {"stand_ins": list(m.stand_ins)} for m in small.members]
         output.echo_json(
             {
                 "n_selected": small.n_selected,
@@ -115,8 +112,8 @@ def _show(small: compaction.SmallSet, what: str, n_held_out: int) -> None:
     chosen = counted(len(small.members), "feature")
     click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
     shown = []
-    for record, member in zip(small.records, small.members, strict=True):
+    for member in small.members:
         more = max(0, len(member.stand_ins) - SHOWN)
         names = " ".join(member.stand_ins[:SHOWN]) + f" and {more} more" * bool(more)
-        shown.append(replace(record, stand_ins=names))
+        shown.append(member.record(names))
     output.stream_table(_SET_COLUMNS, shown)

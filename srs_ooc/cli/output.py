@@ -76,14 +76,15 @@ PROGRESS_OPTIONS = [
                  "show none."),
 ]  # fmt: skip
 """Of commands that show progress: ``shows`` is as :class:`RunProgress` takes it."""
-RECORD_OPTIONS = [
-    TOP_OPTION,
-    CSV_OPTION,
-    click.option("--json", "as_json", is_flag=True, help="A JSON list, every key."),
-    SAFE_OPTION,
-    MEMORY_OPTION,
-]
-"""Of commands that write records."""
+
+
+def record_options(json: str) -> list[Callable[[Any], Any]]:
+    """Return the options of commands that write records; ``json`` says what --json writes."""
+    json_option = click.option("--json", "as_json", is_flag=True, help=json)
+    return [TOP_OPTION, CSV_OPTION, json_option, SAFE_OPTION, MEMORY_OPTION]
+
+
+RECORD_OPTIONS = record_options("A JSON list, every key.")
 TABLE_ROWS = 50
 
 

@@ -122,13 +122,16 @@ def held_out_score(
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
     rows, features = rows[chosen], np.sort(features)
     target = target.of_rows(chosen) if isinstance(target, Censored) else target[chosen]
+    codes = parts.source.columns.codes(features, rows)
+    panel = codes.astype(np.float64)
+    panel[codes == parts.manifest.missing_code] = np.nan
     if beside is None:
-        predicted = _predicted(parts, parts.trees.rows, rows, features, key)
+        predicted = forest_says(parts, parts.trees.rows, features, panel, key)
     else:
         predicted = beside[1][:, chosen].T
         for m, left in enumerate(beside[0] if len(features) else ()):
             of_left = TrainingRows.of(Response.targets(left), IMPURITIES[2])
-            predicted[:, m] += _predicted(parts, of_left, rows, features, key)[:, 0]
+            predicted[:, m] += forest_says(parts, of_left, features, panel, key)[:, 0]
     if isinstance(target, Censored):
         risks = np.unique(predicted[:, 0], return_inverse=True)[1]
         return float(np.nan_to_num(concordance(risks, target).effect, nan=0.5))
@@ -137,17 +140,6 @@ def held_out_score(
     if predicted.shape[1] == 1:
         return float(np.mean((predicted[:, 0] > 1 / 2) == (target == 1)))
     return float(np.mean(np.argmax(predicted, axis=1) == target))
-
-
-def _predicted(
-    parts: Resources, trained: TrainingRows, rows: Ints32, features: Uints32, key: int
-) -> Floats:
-    """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
-    manifest = parts.manifest
-    held = parts.source.columns.codes(features, rows)
-    panel = held.astype(np.float64)
-    panel[held == manifest.missing_code] = np.nan
-    return forest_says(parts, trained, features, panel, key)
 
 
 def forest_says(
@@ -591,6 +583,10 @@ class Member:
     name: str
     stand_ins: tuple[str, ...]
 
+    def record(self, stand_ins: str) -> "MemberRecord":
+        """Return it as a line of a table, its stand-ins as they are said."""
+        return MemberRecord(self.rank, self.name, len(self.stand_ins), stand_ins)
+
 
 @dataclass(frozen=True)
 class MemberRecord:
@@ -640,10 +636,7 @@ class SmallSet:
     @property
     def records(self) -> list[MemberRecord]:
         """The chosen features as lines of a table."""
-        return [
-            MemberRecord(one.rank, one.name, len(one.stand_ins), " ".join(one.stand_ins))
-            for one in self.members
-        ]
+        return [one.record(" ".join(one.stand_ins)) for one in self.members]
 
     def features(self, kind: str = "pandas") -> Any:
         """Return the chosen features as a frame (``pandas``, ``polars``) or ``records``."""

@@ -125,17 +125,6 @@ def halves(codes: Integers, missing_code: int) -> Bools:
     return is_high
 
 
-def correlations(sums: Floats, of_score: Floats) -> Floats:
-    """Return (rows - 1) r^2 of columns and a score, by their sums (:meth:`Looked.sums`); (n, m)."""
-    (total, count, squares), (products, score, score_squares) = sums, of_score
-    shared = count * products - total * score
-    scale = (count * squares - total * total) * (count * score_squares - score * score)
-    seen: Floats = np.zeros_like(scale)
-    np.divide(shared * shared, scale, out=seen, where=scale > 0)
-    seen *= count - 1
-    return seen
-
-
 def by_others(others: Integers) -> list[tuple[list[int], Indices]]:
     """Return each way of parting the rows that is proposed, and the features it is proposed for.
 
@@ -228,7 +217,11 @@ class Looked:
         for score in range(1, len(self._whole)):
             seen = np.zeros_like(best)
             for part, of_score in zip(sums, self._parts(ways, score), strict=True):
-                seen += correlations(part, of_score)
+                (total, count, squares), (products, of_one, of_squares) = part, of_score
+                shared, correlated = count * products - total * of_one, np.zeros_like(best)
+                scale = (count * squares - total * total) * (count * of_squares - of_one * of_one)
+                np.divide(shared * shared, scale, out=correlated, where=scale > 0)
+                seen += correlated * (count - 1)  # rows less one, times r^2
             np.maximum(best, seen, out=best)
         best[ways.T, np.arange(len(ways))] = 0.0
         return best / (2 * _LN10)

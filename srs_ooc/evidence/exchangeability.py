@@ -289,23 +289,17 @@ def deal_folds(
             f"{option}: expected no more than there are units to hold out (a {what} each), found "
             f"{n_folds} folds of {n_units}. Ask for fewer folds."
         )
-    # The kind of a unit is that which most of its rows have, the least of equal.
-    pairs, counts = np.unique(
-        np.stack([unit_of, _kinds(target, strata)]), axis=1, return_counts=True
-    )
+    # The kind of a row is its class and stratum; that of a unit is what most of its rows have, the
+    # least of equal.
+    kind_of: Indices = np.unique(target, return_inverse=True)[1]
+    if np.issubdtype(target.dtype, np.floating):
+        kind_of = np.searchsorted(np.sort(target), target) * _BINS // n_rows
+    if strata is not None:
+        kind_of = kind_of + (int(kind_of.max()) + 1) * np.unique(strata, return_inverse=True)[1]
+    pairs, counts = np.unique(np.stack([unit_of, kind_of]), axis=1, return_counts=True)
     pairs = pairs[:, np.lexsort((pairs[1], -counts, pairs[0]))]
     kinds = pairs[1, np.flatnonzero(np.diff(pairs[0], prepend=-1))]
     order = np.lexsort((derive_array(key, np.arange(n_units)), -np.bincount(unit_of), kinds))
     fold_of_unit = np.empty(n_units, np.intp)
     fold_of_unit[order] = np.arange(n_units) % n_folds
     return fold_of_unit[unit_of]
-
-
-def _kinds(target: Integers | Reals, strata: Integers | None) -> Indices:
-    """Return a number for the class and stratum of each row."""
-    kinds: Indices = np.unique(target, return_inverse=True)[1]
-    if np.issubdtype(target.dtype, np.floating):
-        kinds = np.searchsorted(np.sort(target), target) * _BINS // len(target)
-    if strata is not None:
-        kinds = kinds + (int(kinds.max()) + 1) * np.unique(strata, return_inverse=True)[1]
-    return kinds

@@ -16,7 +16,7 @@ import numpy as np
 from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.rank_tests import Covariates, RiskSets, even_steps
+from srs_ooc.evidence.rank_tests import Covariates, RiskSets, even_steps, rows_by
 from srs_ooc.native.numerics import orthonormal
 
 BASIS_UNIT = 2.0**-30
@@ -358,15 +358,10 @@ def censored_scores(censored: Censored, strata: Integers | None = None) -> Ints3
     power where most rows are censored.
     """
     out = np.zeros(len(censored.times))
-    for rows in _each(np.zeros(len(out), np.intp) if strata is None else strata):
+    for rows in rows_by(np.zeros(len(out), np.intp) if strata is None else strata):
         part = censored.of_rows(rows)
         out[rows] = part.events - hazards(part, np.ones(len(rows)))
     return even_steps(out)
-
-
-def _each(numbers: Integers) -> list[Indices]:
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def midranks(values: Floats) -> Floats:
@@ -390,7 +385,7 @@ def strata_of(fitted: Sequence[Floats], given: Integers | None = None) -> Ints32
     each = max(2, round(total ** (1 / n_cut)))
     for values in fitted[:n_cut]:
         bins = np.zeros(n_rows, np.int64)
-        for rows in _each(numbers):
+        for rows in rows_by(numbers):
             n_bins = each if len(rows) == n_rows else max(1, min(each, len(rows) // 10))
             bins[rows] = np.minimum(midranks(values[rows]) * n_bins, n_bins - 1).astype(np.int64)
         numbers = numbers * each + bins

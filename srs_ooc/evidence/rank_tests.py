@@ -177,9 +177,11 @@ class RankTarget(NamedTuple):
         """
         rows, starts = _by_stratum(len(labels), strata)
         sizes = np.bincount(labels, minlength=n_classes)
-        ascending = _ascending(names) if 2 < len(names) <= TARGET_LEVELS else None
-        if ascending is not None and len(np.unique(ascending[sizes > 0])) < 3:
-            ascending = None  # two differ alike with a trend and without
+        numbers, ascending = np.array([number_of(name) for name in names]), None
+        if 2 < len(names) <= TARGET_LEVELS and not np.isnan(numbers).any():
+            places = np.unique(numbers, return_inverse=True)[1].astype(np.int32)
+            if len(np.unique(places[sizes > 0])) > 2:  # two differ alike with a trend and without
+                ascending = places
         is_rare = (sizes > 0) & (sizes < RARE_LEVEL)
         if ascending is None and 1 < is_rare.sum() < np.count_nonzero(sizes):
             labels = np.where(is_rare, is_rare.argmax(), np.arange(n_classes))[labels]
@@ -281,22 +283,18 @@ class RankTarget(NamedTuple):
         return self._scored(risk.of_censoring[self.rows])._replace(risk=back)
 
 
-def _ascending(names: Sequence[str]) -> Ints32 | None:
-    """Return the place of each among all by its number; None where one is no number."""
-    values = np.array([number_of(name) for name in names])
-    if np.isnan(values).any():
-        return None
-    return np.unique(values, return_inverse=True)[1].astype(np.int32)
-
-
 def _by_stratum(n_rows: int, strata: Integers | None) -> tuple[Ints32, Ints]:
     if strata is None:
         return np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
-    order = np.argsort(strata, kind="stable").astype(np.int32)
-    parts = np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
-    parts = [part for part in parts if len(part) > 1]
+    parts = [rows.astype(np.int32) for rows in rows_by(strata) if len(rows) > 1]
     starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-    return np.concatenate([*parts, order[:0]]), starts
+    return np.concatenate([np.zeros(0, np.int32), *parts]), starts
+
+
+def rows_by(numbers: Integers) -> list[Indices]:
+    """Return the rows of each number of (n_rows,), by number, ascending."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def even_steps(values: Floats) -> Ints32:
@@ -540,22 +538,25 @@ def least_passing(neg_log10_p: Reals, level: float, most: int | None = None) -> 
     independent p-values this is a stopping time, so that the level holds (Storey, Taylor and
     Siegmund 2004, J. R. Statist. Soc. B 66, Theorem 2).
     """
-    descending = np.negative(neg_log10_p)
-    descending.sort()
-    nan = descending.dtype.type(np.nan)  # of another type it would have all of them copied
-    n, weakest = int(np.searchsorted(descending, nan)), np.inf
-    for start in range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE):
+    (descending, n, n_eligible), weakest = _falling(neg_log10_p, most), np.inf
+    for start in range(0, n_eligible, _PIECE):
         some = -descending[start : min(start + _PIECE, n_eligible)]  # not a few numbers a feature
         bar = -logs(level * np.arange(start + 1, start + 1 + len(some)) / n) / _LN10
         weakest = min(weakest, float(some[some >= bar].min(initial=np.inf)))
     return weakest
 
 
-def _n_eligible(ascending: Reals, most: int | None) -> int:
-    """Return how many of the first may pass: at most ``most``, and equals all or none."""
-    if most is None or len(ascending) <= most:
-        return len(ascending)
-    return int(np.searchsorted(ascending, ascending[most]))
+def _falling(neg_log10_p: Reals, most: int | None) -> tuple[Reals, int, int]:
+    """Return logarithms of p-values, the least first; how many there are, and may pass.
+
+    At most ``most``, and equals all or none; NaN is no feature.
+    """
+    found = np.negative(neg_log10_p)
+    found.sort()
+    # of another type it would have all of them copied
+    n = int(np.searchsorted(found, found.dtype.type(np.nan)))
+    few = most is None or n <= most
+    return found, n, n if few else int(np.searchsorted(found[:n], found[most]))
 
 
 def adjusted(
@@ -574,13 +575,11 @@ def adjusted(
     few : int, optional
         Places from there on count as that one.
     """
-    descending = np.negative(neg_log10_p)
-    descending.sort()
-    n = int(np.searchsorted(descending, descending.dtype.type(np.nan)))
+    descending, n, n_eligible = _falling(neg_log10_p, most)
     # The last place of each p-value among its equals, and the lowest level from there on.
     places = np.searchsorted(descending[:n], -wanted, side="right") - 1
     out, best = np.ones(len(wanted)), 1.0
-    for start in reversed(range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE)):
+    for start in reversed(range(0, n_eligible, _PIECE)):
         some = descending[start : min(start + _PIECE, n_eligible)].astype(np.float64)
         counted = np.minimum(np.arange(start + 1, start + 1 + len(some)), few or n)
         levels = p_values_of(-some) * n / counted

@@ -1,6 +1,6 @@
 """What a run says of each feature, ranked."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import lgamma, log
@@ -112,28 +112,24 @@ class Ranking(Lines):
         if self.verdict is not None:
             is_past[self.verdict.order] = True
             yield self.verdict.order
-        while len(batch := self._next_batch(is_past)):
+        size = min(max(self._batch, LEAST_BATCH), MOST_BATCH)
+        while not is_past.all():
+            batch = self._first((some[~is_past[some]] for some in _pieces(len(is_past))), size)
             is_past[batch] = True
             yield batch
 
-    def _next_batch(self, is_past: Bools) -> Uints32:
-        size = min(max(self._batch, LEAST_BATCH), MOST_BATCH)
-        best, scores = np.zeros(0, np.uint32), np.zeros(0)
-        worst = np.inf
-        for start in range(0, len(is_past), _PIECE):
-            piece = slice(start, min(start + _PIECE, len(is_past)))
-            found = -self.importances(piece)
-            new = np.flatnonzero(~is_past[piece] & (found <= worst))
-            best = np.concatenate([best, (start + new).astype(np.uint32)])
-            scores = np.concatenate([scores, found[new]])
-            if len(best) >= 2 * size:
-                best, scores = self._first(best, scores, size)
+    def _first(self, pieces: Iterable[Uints32], count: int) -> Uints32:
+        """Return the ``count`` best of features that come piece by piece, best first."""
+        best, scores, worst = np.zeros(0, np.uint32), np.zeros(0), np.inf
+        for members in pieces:
+            found = -self.importances(members)
+            best = np.concatenate([best, members[found <= worst]])
+            scores = np.concatenate([scores, found[found <= worst]])
+            if len(best) >= 2 * count:
+                order = self._order(best, scores)[:count]
+                best, scores = best[order], scores[order]
                 worst = float(scores[-1])
-        return self._first(best, scores, size)[0]
-
-    def _first(self, members: Uints32, scores: Floats, size: int) -> tuple[Uints32, Floats]:
-        order = self._order(members, scores)[:size]
-        return members[order], scores[order]
+        return best[self._order(best, scores)[:count]]
 
     def _order(self, members: Integers, scores: Floats) -> Indices:
         """Return the places of ``members`` by rank; of ``scores`` the least is first."""
@@ -144,30 +140,20 @@ class Ranking(Lines):
         """Return the stored positions of the ``n`` features ranked first."""
         return np.fromiter(islice(chain.from_iterable(self.ordered()), n), np.uint32)
 
-    def best(self, limit: int, *, only_selected: bool) -> list[int]:
+    def best(self, limit: int, *, only_selected: bool) -> Integers:
         """Return the ``limit`` features that :meth:`ordered` yields first.
 
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
         if self.verdict is not None:
-            those = self.verdict.selected() if only_selected else self.verdict.order
-            return [int(stored) for stored in those[:limit]]
-        best = np.zeros(0, np.int64)
-        n_there = self.n_selected if only_selected else len(self.positions)
-        for start in range(0, n_there, _PIECE):
-            members = np.arange(start, min(start + _PIECE, n_there))
-            if only_selected:
-                members = self.kept.features[members].astype(np.int64)
-            members = np.concatenate([best, members])
-            best = members[self._order(members, -self.importances(members))[:limit]]
-        return [int(stored) for stored in best]
+            return (self.verdict.selected() if only_selected else self.verdict.order)[:limit]
+        if not only_selected:
+            return self._first(_pieces(len(self.positions)), limit)
+        return self._first((self.kept.features[some] for some in _pieces(self.kept.n)), limit)
 
     def selected(self) -> Integers:
         """Return the stored positions of the selected features, best first."""
-        if self.verdict is not None:
-            return self.verdict.selected()
-        members = self.kept.features
-        return members[self._order(members, -self.importances(members))]
+        return self.best(self.n_selected, only_selected=True)
 
     def importances(self, features: slice | Integers) -> Floats:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
@@ -268,6 +254,12 @@ class Ranking(Lines):
         return ranks
 
 
+def _pieces(n: int) -> Iterator[Uints32]:
+    """Yield the places of ``n`` features, some at a time."""
+    for start in range(0, n, _PIECE):
+        yield np.arange(start, min(start + _PIECE, n), dtype=np.uint32)
+
+
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
     if ranks_only:
         return UsageError(
@@ -323,7 +315,7 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
 
     Looked at are the first of the selected features, or of a ranking, in some of many rows.
     """
-    leading = np.array(reading.best(LEADING, only_selected=not reading.ranks_only), np.uint32)
+    leading = reading.best(LEADING, only_selected=not reading.ranks_only).astype(np.uint32)
     if not len(leading):
         return []
     given, manifest, found = ledger.input("rows", "<i4"), store.manifest, []

@@ -224,31 +224,28 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
         is_run = FILE in files
         is_store = not is_run and "zarr.json" in files and (path / "codes").is_dir()
         if is_run or is_store:
-            found.append((_run if is_run else _store)(path, str(name)))
+            try:
+                found.append((_run if is_run else _store)(path, str(name)))
+            except SrsOocError:
+                found.append(Found(str(name), "run" if is_run else "store", "cannot be read"))
         if is_run or is_store or len(name.parts) >= _DEEPEST:
             children.clear()
     return found
 
 
 def _run(path: Path, name: str) -> Found:
-    try:
-        with Run(path, writable=False) as ledger:
-            if (of := network_values(ledger)) is not None:
-                counts = {"targets_done": of["targets"], "n_targets": of["targets_asked"]}
-                return Found(name, "network", of["state"], **counts)
-            status = status_of(ledger)
-    except SrsOocError:
-        return Found(name, "run", "cannot be read")
+    with Run(path, writable=False) as ledger:
+        if (of := network_values(ledger)) is not None:
+            counts = {"targets_done": of["targets"], "n_targets": of["targets_asked"]}
+            return Found(name, "network", of["state"], **counts)
+        status = status_of(ledger)
     n_selected = None if status.is_provisional or status.ranks_only else status.n_selected
     counts = {"iterations": status.iterations, "iterations_asked": status.iterations_asked}
     return Found(name, "run", status.state, store=status.store, n_selected=n_selected, **counts)
 
 
 def _store(path: Path, name: str) -> Found:
-    try:
-        store = Store.open(path)
-    except SrsOocError:
-        return Found(name, "store", "cannot be read")
+    store = Store.open(path)
     return Found(name, "store", "complete", n_rows=store.n_rows, n_features=store.n_features)
 
 

@@ -32,11 +32,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
               default=REPEATS, show_default=True,
               help="Permutations, of which the mean is taken.")  # fmt: skip
 @core.THREADS_OPTION
-@core.TOP_OPTION
-@core.CSV_OPTION
-@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as below.")
-@core.SAFE_OPTION
-@core.MEMORY_OPTION
+@core.with_options(core.record_options("One JSON object; keys as below."))
 @core.RUN_STORE_OPTION
 @core.with_options(core.PROGRESS_OPTIONS)
 def sensitivity_command(run: Path, memory_mb: int, shows: bool | None, **how: Any) -> None:
@@ -136,14 +132,7 @@ def sensitivity(
     place = None if store is None else core.store_of(store).path
     if place is not None or not isinstance(run, core.Result):
         run = core.Result(core.folder_of(run), place)
+    how: dict[str, Any] = {"flip": flip, "repeats": repeats, "threads": threads}
+    how |= {"memory_nbytes": memory_mb * core.MB, "store": run.store_given}
     with core.shown(progress) as watch, core.asked_in_python(rows=rows) as files:
-        return measured(
-            run.run,
-            rows=files["rows"],
-            flip=flip,
-            repeats=repeats,
-            memory_nbytes=memory_mb * core.MB,
-            threads=threads,
-            store=run.store_given,
-            watch=watch,
-        )
+        return measured(run.run, rows=files["rows"], watch=watch, **how)

@@ -5,7 +5,7 @@ Of a feature j, R(j) = accuracy on some rows less the accuracy with j altered in
 bag, each asked of the trees that were not grown on it, or held out.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -281,7 +281,6 @@ Codes = NDArray[np.unsignedinteger]
 
 REPEATS = 5
 """Permutations by default."""
-Watch = Callable[[core.Step], object]
 
 
 def sensitivity(
@@ -293,7 +292,7 @@ def sensitivity(
     memory_nbytes: int = 512 * core.MB,
     threads: int | None = None,
     store: core.Place | None = None,
-    watch: Watch = lambda _: None,
+    watch: core.Watch = lambda _: True,
 ) -> Sensitivity:
     """Return what altering each feature does to what a run's trees say, as of its last commit.
 
@@ -409,7 +408,7 @@ class _Measuring:
             )
         return np.ldexp(whole, -exponent), exponent
 
-    def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivity:
+    def run(self, cap_nbytes: int, threads: int, watch: core.Watch) -> Sensitivity:
         """Walk all trees by all rows, some rows at a time."""
         n_rows, n_features = self._rows_at_a_time(cap_nbytes), len(self._features)
         regression, n_classes = self._response.is_regression, self._response.n_classes
