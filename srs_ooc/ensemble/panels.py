@@ -21,7 +21,7 @@ from srs_ooc.ingestion import csv
 from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
 from srs_ooc.ingestion.formats.genotypes import RAW, STATUS
 from srs_ooc.ingestion.sources import SourceFile
-from srs_ooc.runs.tree_splits import SplitTable
+from srs_ooc.runs.run_trees import SplitTable
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes
 

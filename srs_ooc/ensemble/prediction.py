@@ -31,10 +31,16 @@ from srs_ooc.ingestion.ingest import as_predicted
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_trees import TreeReader
+from srs_ooc.runs.run_trees import (
+    SplitTable,
+    TreeReader,
+    digest_of,
+    load_splits,
+    make_splits,
+    probabilities,
+)
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
-from srs_ooc.runs.tree_splits import SplitTable, digest_of, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import SAVED_PIECE_NBYTES, block_nbytes

@@ -84,7 +84,7 @@ class ProbeJudge(Judge):
     probe_min_draws: int = option(Whole(0), default=10, metavar="L")
     probe_min_wins: str = option(Share(), default="0.95", metavar="BETA")
 
-    def probe(self, key: int, subspace_size: int) -> Probe | None:
+    def probe(self, key: int, subspace_size: int) -> Probe:
         """Return the probe of the iteration with ``key``."""
         source = below(derive(key, Purpose.PROBE_COLUMN), 0, subspace_size)
         return Probe(source, derive(key, Purpose.PROBE_ROWS))

@@ -119,6 +119,7 @@ class HeldOutMethod(core.Method):
         return make_folds(labels, n_folds, key, share=share, validation=held)
 
 
+@dataclass(eq=False)
 class Screened(core.Sampler):
     """Grows trees on random subspaces, then has a method learn on the features they rank first.
 
@@ -138,77 +139,76 @@ class Screened(core.Sampler):
         Trees of the screen, the features of each, and how many are then learnt on.
     """
 
-    def __init__(
-        self,
-        method: HeldOutMethod,
-        context: core.SamplerContext,
-        rows: core.Ints32,
-        n_trees: int,
-        size: int,
-        count: int,
-    ) -> None:
-        self.capacity, self._how, self._context = context.subspace_size, method, context
-        self._count, self._n_trees = count, n_trees
-        self._split = core.RowSplit(rows, rows[:0])
-        self._drawing = core.Drawing(context.n_candidates, size, "0", context.candidates)
+    method: HeldOutMethod
+    context: core.SamplerContext
+    rows: core.Ints32
+    n_trees: int
+    size: int
+    count: int
+
+    def __post_init__(self) -> None:
+        context = self.context
+        self.capacity = context.subspace_size
+        self._split = core.RowSplit(self.rows, self.rows[:0])
+        self._drawing = core.Drawing(context.n_candidates, self.size, "0", context.candidates)
         self._score = np.zeros(context.n_features)
         self._scored = np.ones(core.n_pages(context.n_features), np.bool_)
         self._n_grown = 0
         self._chosen: core.Uints32 = _NONE
-        self._method: core.Sampler | None = None
-        self.name, self.needs = method.ranks_by, method.needs | {core.IMPORTANCE}
+        self._sampler: core.Sampler | None = None
+        self.name, self.needs = self.method.ranks_by, self.method.needs | {core.IMPORTANCE}
 
     def _begin(self, chosen: core.Uints32) -> core.Sampler:
         count, q = len(chosen), min(self.capacity, len(chosen))
-        context = replace(self._context, n_features=count, candidates=None, subspace_size=q)
-        folds = self._how.folds_of(context)
-        self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
-        return self._method
+        context = replace(self.context, n_features=count, candidates=None, subspace_size=q)
+        folds = self.method.folds_of(context)
+        self._chosen, self._sampler = chosen, self.method.learn(context, folds, _SCORE)
+        return self._sampler
 
     def propose(self, iteration: int, key: int) -> core.Subspace:
         """Return a random subspace, or what the method proposes."""
-        if self._method is None:
+        if self._sampler is None:
             return core.Subspace(
                 self._drawing.draw(_NONE, key), split=self._split, in_ensemble=False
             )
-        subspace = self._method.propose(iteration - self._n_trees, key)
+        subspace = self._sampler.propose(iteration - self.n_trees, key)
         return replace(subspace, features=self._chosen[subspace.features])
 
     def version(self, iteration: int) -> int:
         """Return the method's, which is 0 or more; before there is one, -1."""
-        return -1 if self._method is None else self._method.version(iteration - self._n_trees)
+        return -1 if self._sampler is None else self._sampler.version(iteration - self.n_trees)
 
     def absorb(self, iteration: int, outcome: core.Outcome) -> None:
         """Count a tree of the screen, whose last one begins the method; or hand the outcome on."""
-        if self._method is not None:
+        if self._sampler is not None:
             places = np.searchsorted(self._chosen, outcome.features).astype(np.uint32)
-            self._method.absorb(iteration - self._n_trees, replace(outcome, features=places))
+            self._sampler.absorb(iteration - self.n_trees, replace(outcome, features=places))
             return
         self._n_grown += 1
-        if self._n_grown == self._n_trees:
-            self._begin(best_of(self._context, self._count))
+        if self._n_grown == self.n_trees:
+            self._begin(best_of(self.context, self.count))
 
     def step(self) -> bool:
         """Learn a little, where the method does."""
-        return self._method is not None and self._method.step()
+        return self._sampler is not None and self._sampler.step()
 
     def done(self, iteration: int) -> bool:
         """Return whether the method has ended."""
-        return self._method is not None and self._method.done(iteration - self._n_trees)
+        return self._sampler is not None and self._sampler.done(iteration - self.n_trees)
 
     def progress(self) -> core.Step | None:
         """Return the trees of the screen, or where the method stands."""
-        if self._method is not None:
-            return self._method.progress()
-        return core.Step("screen", self._n_grown, self._n_trees, unit="trees")
+        if self._sampler is not None:
+            return self._sampler.progress()
+        return core.Step("screen", self._n_grown, self.n_trees, unit="trees")
 
     def state(self) -> core.State:
         """Return how far the screen is; then what was chosen, and what the method learnt."""
         pages = {"score": core.Pages(self._score, self._scored)}
         facts = {"screened": self._n_grown}
-        if self._method is None:
+        if self._sampler is None:
             return core.State(pages, facts=facts)
-        own = self._method.state()
+        own = self._sampler.state()
         if (score := own.pages[_SCORE]).changed.any():
             self._score[self._chosen] = score.array
             core.touch(self._scored, self._chosen)

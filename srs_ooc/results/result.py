@@ -363,7 +363,7 @@ class Result:
         """
         from srs_ooc.ensemble.prediction import Model
         from srs_ooc.ingestion.ingest import as_predicted
-        from srs_ooc.runs.tree_splits import load_splits
+        from srs_ooc.runs.run_trees import load_splits
 
         with python_spelling(), growth_counted(), ExitStack() as stack:
             checked(kind=kind)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import RunBudget
+from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import training_response
@@ -43,9 +43,6 @@ from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
 _FREED = 1 << 19
@@ -183,7 +180,7 @@ class Resources:
         if not self.plan.watch(self._step):
             raise StoppedError
 
-    def engine(self, book: Ledger | None, trees: "TreeWriter | None" = None) -> Engine:
+    def engine(self, book: Ledger | None, trees: TreeWriter | None = None) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
         ``trees`` is where trees are kept, if they are recorded.

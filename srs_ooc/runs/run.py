@@ -5,20 +5,17 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.evidence.null_model import NullModel
 from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs
 from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.run_trees import TreeReader
 
 PLACES = "store"
 """Record of the ledger with the places of the store: absolute, and from the run's folder."""
@@ -169,7 +166,7 @@ class Run(Ledger):
             f"`srs-ooc run STORE --out {quote(str(self.run))}`, which notes the new place."
         )
 
-    def trees(self) -> "TreeReader":
+    def trees(self) -> TreeReader:
         """Return the trees that predict, as of the last commit.
 
         Raises
@@ -177,8 +174,6 @@ class Run(Ledger):
         RunError
             If the run keeps no trees, has none yet that predict, or its file is damaged.
         """
-        from srs_ooc.runs.run_trees import TreeReader
-
         return TreeReader(self, self.ensemble())
 
     def ensemble(self) -> Ensemble:

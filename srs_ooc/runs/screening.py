@@ -4,7 +4,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from srs_ooc.base.arrays import Uints32
 from srs_ooc.base.budget import check_stages, growth_counts
@@ -19,14 +19,12 @@ from srs_ooc.runs.ledger import StageBook
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import PLACES, Run, places_of
+from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.verdict import Verdict, conclude
 from srs_ooc.runs.weights import Weights
 from srs_ooc.samplers import elimination
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.run_trees import TreeWriter
 
 
 def survivors_of(engine: Engine, resources: Resources, until: int) -> Uints32 | None:
@@ -70,12 +68,10 @@ def closed(
     return sampler if sampler.is_over else None
 
 
-def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
+def tree_writer(ledger: Run) -> AbstractContextManager[TreeWriter | None]:
     """Return what keeps the trees of a run, for a ``with`` block; None where they are not kept."""
     if not ledger.saves_trees:
         return nullcontext()
-    from srs_ooc.runs.run_trees import TreeWriter
-
     return TreeWriter(ledger)
 
 

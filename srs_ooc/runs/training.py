@@ -53,23 +53,18 @@ def training_response(task: Task) -> Response:
             "Check the file given with --rows."
         )
     if class_weight != UNWEIGHTED:
-        weights = _products(class_weights(class_weight, labels, task.classes)[labels], weights)
+        by_class = class_weights(class_weight, labels, task.classes)[labels]
+        with np.errstate(over="ignore", under="ignore"):
+            products = by_class if weights is None else by_class * weights
+        wrong = ~(np.isfinite(products) & (products > 0))
+        if weights is not None and wrong.any():
+            raise UsageError(
+                "--class-weight: expected weights that times those of the rows are finite numbers "
+                f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
+                "Choose weights nearer to 1."
+            )
+        weights = products
     return Response.classes(labels, len(task.classes), weights)
-
-
-def _products(by_class: Floats, weights: Floats | None) -> Floats:
-    if weights is None:
-        return by_class
-    with np.errstate(over="ignore", under="ignore"):
-        products = by_class * weights
-    wrong = ~(np.isfinite(products) & (products > 0))
-    if wrong.any():
-        raise UsageError(
-            "--class-weight: expected weights that times those of the rows are finite numbers "
-            f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
-            "Choose weights nearer to 1."
-        )
-    return products
 
 
 def class_weights(text: str, labels: Ints32, classes: tuple[str, ...]) -> Floats:

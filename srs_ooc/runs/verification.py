@@ -25,8 +25,7 @@ from srs_ooc.runs.ledger import (
     page_checks,
     read_notes,
 )
-from srs_ooc.runs.run_trees import TREES_FILE, check_trees
-from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
+from srs_ooc.runs.run_trees import SPLITS_FILE, TREES_FILE, check_splits, check_trees
 from srs_ooc.samplers.base import PREDICTIONS, method_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Verified

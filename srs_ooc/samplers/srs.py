@@ -4,6 +4,8 @@ Beside it plain Random Subspace, alone or in two lanes that also hold the featur
 ranking, and the options of all of them.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from srs_ooc.base.arrays import Bools, Uints32
@@ -83,6 +85,7 @@ class KeptSet:
         self._changed[:] = False
 
 
+@dataclass(eq=False)
 class SequentialRandomSubspace(Sampler):
     """Draws from F and all others; what passes the judge enters F for good.
 
@@ -102,18 +105,14 @@ class SequentialRandomSubspace(Sampler):
 
     name = "kept"
     needs = frozenset({IMPORTANCE})
+    drawing: Drawing | WeightedDrawing
+    judge: Judge
+    tally: Tally
+    n_features: int
+    round_size: int
 
-    def __init__(
-        self,
-        drawing: Drawing | WeightedDrawing,
-        judge: Judge,
-        tally: Tally,
-        n_features: int,
-        round_size: int,
-    ) -> None:
-        self._drawing, self._judge, self._tally = drawing, judge, tally
-        self._round_size, self.capacity = round_size, drawing.subspace_size
-        self.kept = KeptSet(n_features)
+    def __post_init__(self) -> None:
+        self.capacity, self.kept = self.drawing.subspace_size, KeptSet(self.n_features)
 
     @property
     def n_kept(self) -> int:
@@ -122,18 +121,18 @@ class SequentialRandomSubspace(Sampler):
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subspace of ``iteration`` from F as its round found it."""
-        return Subspace(self._drawing.draw(self.kept.features[: self._n_known(iteration)], key))
+        return Subspace(self.drawing.draw(self.kept.features[: self._n_known(iteration)], key))
 
     def version(self, iteration: int) -> int:
         """Return the size of F that the iteration's round began with: F only grows."""
-        return self._n_known(iteration) if self._drawing.n_held else 0
+        return self._n_known(iteration) if self.drawing.n_held else 0
 
     def _n_known(self, iteration: int) -> int:
-        return self.kept.n_before(iteration - iteration % self._round_size)
+        return self.kept.n_before(iteration - iteration % self.round_size)
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Step 2c: let what passes the judge enter F."""
-        admitted = outcome.features[self._judge.admit(self._tally, outcome)]
+        admitted = outcome.features[self.judge.admit(self.tally, outcome)]
         self.kept.add(admitted[~self.kept.holds(admitted)], iteration + 1)
 
     def state(self) -> State:
@@ -151,6 +150,7 @@ EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""
 
 
+@dataclass(eq=False)
 class Leaders(Sampler):
     """Holds the leading features in every other round; the rounds between hold none.
 
@@ -173,38 +173,34 @@ class Leaders(Sampler):
 
     name = "leaders"
     needs = frozenset({IMPORTANCE})
+    drawing: Drawing | WeightedDrawing
+    tally: Tally
+    count: int
+    round_size: int
+    key: int
 
-    def __init__(
-        self,
-        drawing: Drawing | WeightedDrawing,
-        tally: Tally,
-        count: int,
-        round_size: int,
-        key: int,
-    ) -> None:
-        self._drawing, self._tally, self._key = drawing, tally, key
-        self._count, self._round_size = count, round_size
-        self.capacity = drawing.subspace_size
-        self._every = -(-EVERY // round_size) * round_size
+    def __post_init__(self) -> None:
+        self.capacity = self.drawing.subspace_size
+        self._every = -(-EVERY // self.round_size) * self.round_size
         self._features: Uints32 = np.zeros(0, dtype=np.uint32)
         self._since = 0
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subspace of ``iteration``, in its round's lane."""
         held = self._features if self._holds(iteration) else self._features[:0]
-        return Subspace(self._drawing.draw(held, key))
+        return Subspace(self.drawing.draw(held, key))
 
     def version(self, iteration: int) -> int:
         """Return when the leaders were chosen, for the rounds that hold them."""
-        return self._since if self._drawing.n_held and self._holds(iteration) else -1
+        return self._since if self.drawing.n_held and self._holds(iteration) else -1
 
     def _holds(self, iteration: int) -> bool:
-        return iteration // self._round_size % 2 == 1
+        return iteration // self.round_size % 2 == 1
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Choose the leaders again where it is time to."""
-        if self._drawing.n_held and self._count and (iteration + 1) % self._every == 0:
-            self._features = best_features(self._tally, self._count, self._key)
+        if self.drawing.n_held and self.count and (iteration + 1) % self._every == 0:
+            self._features = best_features(self.tally, self.count, self.key)
             self._since = iteration + 1
 
     def state(self) -> State:

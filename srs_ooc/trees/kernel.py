@@ -12,7 +12,6 @@ from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block, granted_nbytes
 from srs_ooc.trees.response import GrownTree, Response, TrainingRows, TreeLimits
-from srs_ooc.trees.saved import predict_block
 
 _ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
 
@@ -197,13 +196,12 @@ def grow_and_ask(
         and (said := grow_sorted(block, features, rows, predicted, tree_key, limits)) is not None
     ):
         return *said, None
+    n_classes, regression = rows.response.n_classes, rows.response.is_regression
     given = block, features, rows, tree_key, limits
     grown = grow_tree(*given, record=True, categorical=categorical, n_threads=n_threads)
     assert grown.record is not None
-    n_classes, regression = rows.response.n_classes, rows.response.is_regression
-    shares = predict_block(
-        grown.record, block, features, predicted, n_classes, regression=regression
-    )
+    record, shares = np.frombuffer(grown.record, np.uint8), np.zeros((len(predicted), n_classes))
+    _native.predict_block(record, regression, block.native, features, predicted, shares)
     return grown.importance, shares, grown.record if records else None
 
 

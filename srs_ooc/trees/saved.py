@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32, Uints32
+from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints
 from srs_ooc.native import _native
-from srs_ooc.trees.block import Block
 
 LEAF, PROBE_SPLIT = -1, -2
 ALL_CODES = 65_534
@@ -126,48 +125,6 @@ def add_shares(
         If a tree needs a slot or class that is not there.
     """
     _native.add_shares(*trees.asked, slot, threshold, code_nbytes, panel, shares)
-
-
-def predict_block(
-    record: bytes,
-    block: Block,
-    features: Uints32,
-    rows: Ints32,
-    n_classes: int,
-    *,
-    regression: bool = False,
-) -> Floats:
-    """Return what a tree says of rows of the block that it was grown on, without the GIL.
-
-    Parameters
-    ----------
-    record : bytes
-        The tree.
-    block : Block
-        Its codes.
-    features : uint32 (n_columns,)
-        The feature of each column, ascending.
-    rows : int32 (n,)
-        Rows of the block.
-    n_classes : int
-        1 where leaves hold targets.
-    regression : bool
-        Whether they do.
-
-    Returns
-    -------
-    float64 (n, n_classes)
-        Class shares, or the mean whole-number target.
-
-    Raises
-    ------
-    ValueError
-        If the tree names a column, or ``rows`` a row, that is not there.
-    """
-    shares = np.zeros((len(rows), n_classes))
-    data = np.frombuffer(record, np.uint8)
-    _native.predict_block(data, regression, block.native, features, rows, shares)
-    return shares
 
 
 # What saved trees would say of rows if one feature had another value, natively.

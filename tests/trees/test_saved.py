@@ -20,6 +20,7 @@ from forest_reference import add_shares as reference_shares
 from problems import block_of, tree_problems
 from refusals import refused
 
+from srs_ooc.native import _native
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import (
@@ -33,7 +34,6 @@ from srs_ooc.trees.saved import (
     add_effects,
     add_shares,
     decode_trees,
-    predict_block,
     tally_changes,
 )
 
@@ -130,6 +130,13 @@ def test_a_walk_never_leaves_its_arrays():
 
 
 # A tree says of rows of the block it was grown on what the reference says of their codes.
+
+
+def predict_block(record, block, features, rows, n_classes, *, regression=False):
+    shares = np.zeros((len(rows), n_classes))
+    data = np.frombuffer(record, np.uint8)
+    _native.predict_block(data, regression, block.native, features, rows, shares)
+    return shares
 
 
 @examples(60)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from math import ceil
 from pathlib import Path
@@ -294,6 +294,7 @@ _PERMUTED = 1 << 32
 """Word of the keys by which held-out values are permuted; no fold has it."""
 
 
+@dataclass(eq=False)
 class EstimatorLearner:
     """Fits estimators on the rows outside each fold and scores them on the fold's.
 
@@ -319,24 +320,22 @@ class EstimatorLearner:
     provides: ClassVar[frozenset[str]] = frozenset({core.IMPORTANCE, core.LOSS, core.PREDICTIONS})
     tiled: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        params: ModelParams,
-        target: Target,
-        folds: core.Integers | None = None,
-        center: float = 0.0,
-    ) -> None:
-        self.params, self.target, self._center = params, target, center
-        self._model = BaseModel(params.model, params.parameters, target)
-        self._by_permutation = params.model_importance == PERMUTATION
-        self._folds: list[tuple[core.Indices, core.Indices]] = []
-        if folds is not None:
-            self._folds = [
+    params: ModelParams
+    target: Target
+    folds: core.Integers | None = None
+    center: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._model = BaseModel(self.params.model, self.params.parameters, self.target)
+        self._by_permutation = self.params.model_importance == PERMUTATION
+        self._parts: list[tuple[core.Indices, core.Indices]] = []
+        if (folds := self.folds) is not None:
+            self._parts = [
                 (np.flatnonzero(folds != k), np.flatnonzero(folds == k))
                 for k in range(int(folds.max()) + 1)
             ]
-        self._baseline = 0.0  # the loss of no model
-        for fitted, held in self._folds:
+        target, self._baseline = self.target, 0.0  # the loss of no model
+        for fitted, held in self._parts:
             self._baseline += float(target.losses(target.constant(fitted, len(held)), held).sum())
         self._baseline /= len(target.values)
 
@@ -367,7 +366,7 @@ class EstimatorLearner:
                 features,
                 np.zeros(len(features), np.int64),
                 losses=np.array([float(losses.mean()) if len(losses) > 0 else 0.0]),
-                predictions=(said - self._center)[None].astype(np.float32),
+                predictions=(said - self.center)[None].astype(np.float32),
             )
         loss, rises = self._cross_validated(table, features, iteration.tree_key)
         gains = rises if self._by_permutation else np.full(len(features), self._baseline - loss)
@@ -409,7 +408,7 @@ class EstimatorLearner:
     ) -> tuple[float, core.Floats]:
         """Return the mean loss of all rows, and how much it rises where each column is permuted."""
         total, rises = 0.0, np.zeros(len(features))
-        for k, (fitted, held) in enumerate(self._folds):
+        for k, (fitted, held) in enumerate(self._parts):
             predict, rest = self._fitted(table, fitted, held, core.derive(key, k))
             loss = float(self.target.losses(predict(rest), held).sum())
             total += loss

@@ -44,7 +44,6 @@ from srs_ooc.methods.networks.weighing import (
     EdgeParams,
     EdgeScorer,
     Targets,
-    edge_shape,
     targets_text,
     training_rows,
 )
@@ -284,7 +283,17 @@ class NetworkTask:
         Where workers elsewhere do the work, the last lease is of what is under way to them.
         """
         store, params = self.store, self.request.params
-        self.shape = shape = edge_shape(params, store, n_rows, n_regulators)
+        by_value = params.values().get("thresholds") == "value"
+        self.shape = shape = core.TrainingShape(
+            n_rows,
+            n_regulators,
+            store.n_features,
+            1,
+            store.manifest.code_nbytes,
+            n_channels=int("weights" in store.manifest.row_columns),
+            n_values=by_value * core.n_values_of(store.manifest),
+            n_stored_rows=store.n_rows,
+        )
         genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
         shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
         compared = 2 * core.block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
@@ -375,7 +384,7 @@ class NetworkJob(core.Job):
         with store.unchanged():
             how = {"mapped": mapped, "valued": shape.n_values > 0}
             source = stack.enter_context(core.ColumnSource.of(store, self.rows, **how))
-        scorer = EdgeScorer(self.params, store, source, self.regulators, n_blocks)
+        scorer = EdgeScorer(self.params, shape, store, source, self.regulators, n_blocks)
 
         def work(batch: core.Batch, tell: core.PartWatch) -> core.Batch:
             done = scorer.work(batch, tell)
@@ -553,7 +562,7 @@ def _work(
             return n_equal, named
         for sentence in params.remarks(task.shape, edges.n_targets):
             note(sentence)
-        scorer = EdgeScorer(params, store, source, task.regulators, task.n_workers)
+        scorer = EdgeScorer(params, task.shape, store, source, task.regulators, task.n_workers)
         if is_here and trial_seconds:
             seconds, n_wanted, *how = estimate(task, scorer, n_left, trial_seconds)
             n_workers = min(task.n_workers, n_wanted) or task.n_workers

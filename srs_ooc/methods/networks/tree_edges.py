@@ -66,11 +66,6 @@ class ForestParams(EdgeParams):
                 f"{n_regulators} (regulators a target may have), found {str(asked)[:40]}."
             ) from error
 
-    def limits(self, n_regulators: int) -> core.TreeLimits:
-        """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        how = "best" if self.splits_best else "random"
-        return core.TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=how)
-
     @property
     def shorter(self) -> str:
         """Say which options make it shorter."""
@@ -85,11 +80,13 @@ class ForestParams(EdgeParams):
         weights of a target add up to about 1, and those of different targets compare.
         """
         regulators = context.regulators
-        limits = self.limits(len(regulators))
+        how = "best" if self.splits_best else "random"  # and whole, as GENIE3's are
+        n_candidates = self.candidates(len(regulators))
+        limits = core.TreeLimits(n_candidates, impurity="variance", splitter=how)
         # In tiles where a quarter or more of the regulators are candidates at each node. Runs draw
         # the line at a twentieth (srs_ooc.learners.tree_learner.wants_tiles), on more rows: here
         # nodes are small, and of small nodes single columns are read as fast.
-        context.fill(tiled=4 * limits.max_features > len(regulators))
+        context.fill(tiled=4 * n_candidates > len(regulators))
         flags = None if context.categorical is None else context.categorical[regulators]
         key = core.key_of(self.seed, core.Purpose.EDGES, context.target)
         total = np.zeros(len(regulators), np.int64)
@@ -159,7 +156,7 @@ class SubspaceParams(core.ProbeJudge, EdgeParams):
         where it was in none.
         """
         context.fill()
-        n = len(context.regulators)
+        regulators, n = context.regulators, len(context.regulators)
         size = self.size(n)
         tally = core.Tally(n)
         drawing = core.Drawing(n, size, self.alpha)
@@ -174,21 +171,14 @@ class SubspaceParams(core.ProbeJudge, EdgeParams):
             subspace = sampler.propose(t, key)
             probe = self.probe(key, len(subspace.features))
             iteration = core.Iteration(t, subspace, core.derive(key, core.Purpose.TREE), probe)
-            outcome = _fit(learner, context, iteration)
+            # Grown on copies of its columns, and of the probe's, permuted.
+            places = subspace.features
+            with_probe = np.append(places, places[probe.source]).astype(np.int32)
+            own = context.block.only(with_probe)
+            own.shuffle_column(probe.source, len(places), probe.key)
+            names = np.append(regulators[places], np.uint32(core.PROBE_FEATURE))
+            outcome = learner.fit(own, core.Columns(names, regulators[with_probe]), iteration)
             tally.absorb(t, outcome)
             sampler.absorb(t, outcome)
         scores = np.maximum(core.mean_importance(tally, slice(None)), 0.0)
         return np.ldexp(scores, -core.IMPORTANCE_BITS)
-
-
-def _fit(
-    learner: core.TreeLearner, context: EdgeContext, iteration: core.Iteration
-) -> core.Outcome:
-    """Grow the tree of an iteration on copies of its columns and of the probe's, permuted."""
-    places, probe, regulators = iteration.features, iteration.probe, context.regulators
-    assert probe is not None, "the judge compares with a probe"
-    with_probe = np.append(places, places[probe.source]).astype(np.int32)
-    own = context.block.only(with_probe)
-    own.shuffle_column(probe.source, len(places), probe.key)
-    names = np.append(regulators[places], np.uint32(core.PROBE_FEATURE))
-    return learner.fit(own, core.Columns(names, regulators[with_probe]), iteration)

@@ -236,26 +236,10 @@ def trees_option() -> Any:
     )
 
 
-def edge_shape(
-    params: EdgeParams, store: core.Store, n_rows: int, n_regulators: int
-) -> core.TrainingShape:
-    """Return what bounds the work on a target: rows trained on, regulators, and their values."""
-    by_value = params.values().get("thresholds") == "value"
-    return core.TrainingShape(
-        n_rows,
-        n_regulators,
-        store.n_features,
-        1,
-        store.manifest.code_nbytes,
-        n_channels=int("weights" in store.manifest.row_columns),
-        n_values=by_value * core.n_values_of(store.manifest),
-        n_stored_rows=store.n_rows,
-    )
-
-
 # Where targets are worked on: blocks, and what is the same for all targets.
 
 
+@dataclass(eq=False)
 class EdgeScorer:
     """Weighs the regulators of any target, on as many threads as it has blocks.
 
@@ -263,6 +247,8 @@ class EdgeScorer:
     ----------
     params : EdgeParams
         How they are weighed.
+    shape : TrainingShape
+        What bounds the memory of a target.
     store : Store
         Of the columns.
     source : ColumnSource
@@ -273,24 +259,20 @@ class EdgeScorer:
         Threads that work here.
     """
 
-    def __init__(
-        self,
-        params: EdgeParams,
-        store: core.Store,
-        source: core.ColumnSource,
-        regulators: core.Uints32,
-        n_workers: int,
-    ) -> None:
-        self.params, self.source, self.regulators = params, source, regulators
-        self.n_workers, self.categorical = n_workers, core.categorical_features(store)
-        weights, rows = store.weights(), source.rows
+    params: EdgeParams
+    shape: core.TrainingShape
+    store: core.Store
+    source: core.ColumnSource
+    regulators: core.Uints32
+    n_workers: int
+
+    def __post_init__(self) -> None:
+        self.categorical = core.categorical_features(self.store)
+        weights, rows = self.store.weights(), self.source.rows
         self._weights = weights if weights is None or rows is None else weights[rows]
-        n_rows = store.n_rows if rows is None else len(rows)
-        shape = edge_shape(params, store, n_rows, len(regulators))
-        size = len(regulators), n_rows, shape.code_nbytes
-        self.blocks = core.pool_of(
-            [core.Block(*size, tiled=False, n_values=shape.n_values) for _ in range(n_workers)]
-        )
+        size = len(self.regulators), self.shape.n_rows, self.shape.code_nbytes
+        how: dict[str, Any] = {"tiled": False, "n_values": self.shape.n_values}
+        self.blocks = core.pool_of([core.Block(*size, **how) for _ in range(self.n_workers)])
 
     def context(
         self,

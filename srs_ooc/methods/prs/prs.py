@@ -219,7 +219,8 @@ class ParametricRandomSubspace(core.Sampler):
 
     def _descend(self, fold: int) -> None:
         at, weights = self.at, self._weights(fold, self.beta)
-        if prs_math.effective_number(weights) < prs_math.BOUND * self.wanted_worth:
+        least_worth = prs_math.BOUND * self.wanted_worth
+        if prs_math.effective_number(weights) < least_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
         own = ~self._folds.held_out[fold]
         rows = self._folds.splits[fold].predicted[own]
@@ -235,15 +236,16 @@ class ParametricRandomSubspace(core.Sampler):
         change, powers = prs_math.adam_step(by_beta, self._moments, powers, rate)
         at.first_power, at.second_power = powers
 
-        def taken(change: core.Floats) -> core.Floats:
-            bounds = self._largest_mean, 1.0 / self._n_models
-            return prs_math.feasible(self.beta - change, self._may, *bounds)
-
-        def keeps(beta: core.Floats) -> bool:
-            worth = prs_math.effective_number(self._weights(fold, beta))
-            return worth >= prs_math.BOUND * self.wanted_worth
-
-        self.beta = prs_math.shortened(self.beta, change, taken, keeps)
+        # A step is computed from the very subsets that it weighs anew, so it moves their weights
+        # together, in proportion to p: beyond a thousand features one whole step would leave a few
+        # of the models with all the weight. It is halved until it keeps their worth.
+        bounds = self._largest_mean, 1.0 / self._n_models
+        for _ in range(prs_math.MOST_HALVINGS):
+            beta = prs_math.feasible(self.beta - change, self._may, *bounds)
+            if prs_math.effective_number(self._weights(fold, beta)) >= least_worth:
+                self.beta = beta
+                break
+            change *= 0.5
         self._stepped[:] = True
 
     def _end_epoch(self) -> None:

@@ -5,7 +5,7 @@ and powers are native, with the same bits on every machine.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ import srs_ooc.extend as core
 FIRST, SECOND, LEAST = 0.9, 0.999, 1e-8
 """Adam's decay rates and what is added to its denominator (Kingma and Ba 2015)."""
 BOUND = 0.5
-"""A step leaves the models that it was computed from worth this share of what has them grown again
-(:func:`shortened`)."""
+"""What a step leaves the models worth that it was computed from: this share of what has them grown
+again."""
+MOST_HALVINGS = 30
+"""How often a step is halved for that, at most."""
 _HALVINGS = 60
-_MOST_HALVINGS = 30
 
 
 def adam_step(
@@ -53,37 +54,6 @@ def adam_step(
     np.divide(first, out, out=out)
     out *= rate / (1.0 - powers[0])
     return out, powers
-
-
-def shortened(
-    beta: core.Floats,
-    change: core.Floats,
-    taken: Callable[[core.Floats], core.Floats],
-    keeps: Callable[[core.Floats], bool],
-) -> core.Floats:
-    """Return where a change of beta leads, halved until it keeps the models' worth; or beta.
-
-    A step is computed from the very subsets that it weighs anew, so it moves their weights
-    together, in proportion to p: beyond a thousand features one whole step would leave a few of
-    the models with all the weight.
-
-    Parameters
-    ----------
-    beta : float64 (p,)
-        The probabilities.
-    change : float64 (p,)
-        What is to be taken from them; changed.
-    taken : callable
-        Where a change leads.
-    keeps : callable
-        Whether the models are worth enough there.
-    """
-    for _ in range(_MOST_HALVINGS):
-        found = taken(change)
-        if keeps(found):
-            return found
-        change *= 0.5
-    return beta
 
 
 def projected(beta: core.Floats, gradient: core.Floats) -> core.Floats:

@@ -23,6 +23,7 @@ HALF, TRAINING = "half", "training"
 """Share of votes above which the second of two classes is said: 1/2, or the one that errs least."""
 
 
+@dataclass(eq=False)
 class Votes:
     """Sums up the votes of models fitted on all training rows.
 
@@ -50,20 +51,18 @@ class Votes:
         Votes, or summed predictions, so far: whole numbers where there are classes.
     """
 
-    def __init__(
-        self,
-        truth: held_out.Truth,
-        n_classes: int,
-        training: core.Ints32,
-        validation: core.Ints32,
-        cutoff: str = HALF,
-    ) -> None:
-        self._truth, self._n_classes, self._cutoff = truth, n_classes, cutoff
-        both = np.sort(np.concatenate([training, validation]))
-        predicted = both if cutoff == TRAINING else validation
-        self.split = core.RowSplit(training, predicted)
-        self.held_out = np.isin(predicted, validation)
-        self.sums = np.zeros((len(predicted), n_classes))
+    truth: held_out.Truth
+    n_classes: int
+    training: core.Ints32
+    validation: core.Ints32
+    cutoff: str = HALF
+
+    def __post_init__(self) -> None:
+        both = np.sort(np.concatenate([self.training, self.validation]))
+        predicted = both if self.cutoff == TRAINING else self.validation
+        self.split = core.RowSplit(self.training, predicted)
+        self.held_out = np.isin(predicted, self.validation)
+        self.sums = np.zeros((len(predicted), self.n_classes))
         self.begin()
 
     def begin(self, sums: core.Floats | float = 0.0, n_models: int = 0) -> None:
@@ -74,15 +73,15 @@ class Votes:
     def add(self, predictions: core.Floats32) -> None:
         """Count the votes of a model, from its (n_predicted, n_outputs) predictions."""
         self._n_models += 1
-        if self._n_classes == 1:
-            self.sums[:, 0] += self._truth.votes(predictions, self.split.predicted)
+        if self.n_classes == 1:
+            self.sums[:, 0] += self.truth.votes(predictions, self.split.predicted)
         else:
             self.sums[np.arange(len(self.sums)), predictions.argmax(1)] += 1.0
 
     def loss(self) -> tuple[float | None, float]:
         """Return the loss on the rows held out, None where there are none, and the cutoff."""
         cutoff = 0.5
-        if self._cutoff == TRAINING:
+        if self.cutoff == TRAINING:
             # That which errs least on the training rows, of equal ones next to half; cutoffs lie
             # midway between two numbers of votes.
             cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
@@ -92,17 +91,17 @@ class Votes:
         if not self.held_out.any():
             return None, cutoff
         rows = self.split.predicted[self.held_out]
-        if self._n_classes == 1:
-            return self._truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
+        if self.n_classes == 1:
+            return self.truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
         return self._error(self.held_out, cutoff), cutoff
 
     def _error(self, which: core.Bools, cutoff: float) -> float:
         rows = self.split.predicted[which]
-        weights = self._truth.weights[rows]
+        weights = self.truth.weights[rows]
         said = self.sums[which].argmax(1)
-        if self._n_classes == 2:
+        if self.n_classes == 2:
             said = self.sums[which, 1] > cutoff * self._n_models
-        return float(weights[said != self._truth.labels[rows]].sum() / weights.sum())
+        return float(weights[said != self.truth.labels[rows]].sum() / weights.sum())
 
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"

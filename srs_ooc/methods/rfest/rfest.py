@@ -88,12 +88,9 @@ class SensitiveLearner:
                 found = saved.Effects.none(codes.shape[1], len(used), n_outputs)
                 saved.add_effects(tree, slot, codes, altered, found, regression=regression)
                 saved.tally_changes(found, self._truth[asked[some]], tally, self._exponent)
-            importance[places] = self._means(tally[:, 2], len(asked))
+            importance[places] = tally[:, 2] // len(asked)
+            if self._spread:
+                limit = 2.0 ** (saved.CHANGE_BITS + 12)
+                means = np.floor(tally[:, 2] / len(asked) / self._spread + 0.5)
+                importance[places] = np.clip(means, -limit, limit).astype(np.int64)
         return core.Outcome(iteration.features, importance[: len(iteration.features)])
-
-    def _means(self, sums: core.Ints, n_asked: int) -> core.Ints:
-        if not self._spread:
-            return sums // n_asked
-        limit = 2.0 ** (saved.CHANGE_BITS + 12)
-        means = np.floor(sums / n_asked / self._spread + 0.5)
-        return np.clip(means, -limit, limit).astype(np.int64)

@@ -34,11 +34,9 @@ def theory_command(scenario: str, alpha: str, as_json: bool, **sizes: int) -> No
       srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5
     """
     summary = compare(scenario, alpha, **sizes)
-    click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
-
-
-def summary_lines(summary: dict[str, Any]) -> list[str]:
-    """Return the lines for a reader of one summary."""
+    if as_json:
+        click.echo(json.dumps(summary))
+        return
     n = summary["n_relevant"]
     lines = [
         f"{summary['scenario']}: p = {summary['n_features']:,}, q = {summary['q']:,}, "
@@ -50,7 +48,7 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     ]
     if "reason" in summary:
         lines.append(f"  {summary['reason']}")
-    return lines
+    click.echo("\n".join(lines))
 
 
 def _time(value: float | None, log10: float | None) -> str:
