@@ -460,9 +460,8 @@ def _frame(frame: Any, what: str) -> _Frame:
         known = _members(_members(frame.file).get("uns"))
         known = {name: known.get(f"{name}_categories") for name in fields}
         levels = {name: None if one is None else _column(one, what) for name, one in known.items()}
-        return {name: NodeItems(frame, what, levels[name], field=name) for name in fields}, fields[
-            0
-        ]
+        parts = {name: NodeItems(frame, what, levels[name], field=name) for name in fields}
+        return parts, fields[0]
     levels = _members(members.pop("__categories", {}))
     columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
     return {name: one for name, one in columns.items() if one}, frame.attrs["_index"]
