@@ -470,21 +470,23 @@ class RowColumns:
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
-        coder = TextCoder(_LABELS_NBYTES)
-        for cells in self.kept.chosen(self._column):
-            codes.append(some := coder.code(*joined([text for _, text in cells])))
-            if len(coder) > MAX_CLASSES + 1 or len(some) < len(cells):
-                row, text = cells[min(len(some), len(cells) - 1)]
+        coder, start = TextCoder(_LABELS_NBYTES), 0
+        for blob, ends in self._column.blocks():
+            codes.append(some := coder.code(blob, ends))
+            if len(coder) > MAX_CLASSES + 1 or len(some) < len(ends):
+                row = min(len(some), len(ends) - 1)
+                text = list(split_texts(blob, ends))[row]
                 numbers = self._form.numbers((*coder.texts(), text)).values()
                 if task == "auto" and self._column.levels is None and None not in numbers:
                     return []
                 raise self._error(
-                    row,
+                    start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
                     f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
                     f"more ({shown(text)} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
+            start += len(ends)
         return coder.texts()
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:

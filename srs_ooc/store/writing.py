@@ -6,7 +6,7 @@ The metadata beside them, with which any Zarr client reads them, follow from the
 
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrays import Uints, Uints32
+from srs_ooc.base.arrays import Bytes, Uints, Uints32
 from srs_ooc.base.files import sync_path
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
@@ -233,7 +233,7 @@ class FloatsWriter:
 # Features lie on disk in a random order, and so their names must in the same. Written as chunks of
 # Zarr strings (``vlen-utf8``: a count, then each text after its length), all numbers uint32.
 
-_BLOCK = 1 << 8
+_BLOCK = 1 << 12
 TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES = 8 * MB, 12
 """Texts to be written in another order are read at once if no more bytes of them are there; or if
 they are so short on average, which their order took while it was found."""
@@ -259,27 +259,47 @@ def write_coordinate(store: NewStore, name: str, texts: str, order: Uints32 | No
     with small_file(store.folder, f"{texts}_bytes").open("rb") as source:
         held_nbytes = max(TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES * n)
         read = _reader(source, None if order is None else held_nbytes)
-        ends = np.fromfile(offsets, "<u8")
+        all_ends = None if order is None else np.fromfile(offsets, "<u8")
         for index, first in enumerate(range(0, n, chunk)):
             out = SyncedFile(store, f"{name}/c/{index}")
-            out.write(chunk.to_bytes(4, "little"))
+            out.write(np.array([chunk], "<u4"))
             for start in range(first, min(first + chunk, n), _BLOCK):
-                places = np.arange(start, min(start + _BLOCK, first + chunk, n))
-                places = places if order is None else order[places].astype(np.int64)
-                found = map(read, ends[places].tolist(), ends[places + 1].tolist())
-                out.write(b"".join(len(text).to_bytes(4, "little") + text for text in found))
-            out.write(bytes(4 * max(0, first + chunk - n)))
+                stop = min(start + _BLOCK, first + chunk, n)
+                if order is None or all_ends is None:
+                    ends = np.fromfile(offsets, "<u8", stop - start + 1, offset=8 * start)
+                    spans = ends[:-1], ends[1:]
+                else:
+                    places = order[start:stop].astype(np.int64)
+                    spans = all_ends[places], all_ends[places + 1]
+                for data in _encoded(read, *spans):
+                    out.write(data)
+            out.write(np.zeros(max(0, first + chunk - n), "<u4"))
             out.close()
 
 
-def _reader(source: BinaryIO, held_nbytes: int | None) -> Callable[[int, int], bytes]:
-    """Return what reads a text, given where it begins and ends.
+_Read = Callable[[Uints, Uints], bytes]
 
-    One after another, or, given how many bytes may be held, in any order.
+
+def _reader(source: BinaryIO, held_nbytes: int | None) -> _Read:
+    """Return what reads texts, one after another, given where each begins and ends.
+
+    In order, or, given how many bytes may be held, in any.
     """
     if held_nbytes is None:
-        return lambda begin, end: source.read(end - begin)
-    if os.fstat(source.fileno()).st_size > held_nbytes:
-        return lambda begin, end: os.pread(source.fileno(), end - begin, begin)
-    held = source.read()
-    return lambda begin, end: held[begin:end]
+        return lambda begins, ends: source.read(int(ends[-1] - begins[0]))  # they follow each other
+    fits = os.fstat(source.fileno()).st_size <= held_nbytes
+    held = source.read() if fits else b""
+
+    def one(begin: int, end: int) -> bytes:
+        return held[begin:end] if fits else os.pread(source.fileno(), end - begin, begin)
+
+    return lambda begins, ends: b"".join(map(one, begins.tolist(), ends.tolist()))
+
+
+def _encoded(read: _Read, starts: Uints, stops: Uints) -> Iterator[Bytes]:
+    """Yield texts, each after its length, about a megabyte at a time."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(stops - starts) // np.uint64(MB))) + 1
+    for begins, ends in zip(np.split(starts, cuts), np.split(stops, cuts), strict=True):
+        lengths = (ends - begins).astype("<u4")
+        at = np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, 4)
+        yield np.insert(np.frombuffer(read(begins, ends), np.uint8), at, lengths.view(np.uint8))
