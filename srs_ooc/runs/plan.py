@@ -69,7 +69,7 @@ class Plan:
     table: Store | None = None
     inputs: Inputs = field(default_factory=Inputs)
     fit: Lease | None = None
-    watch: Watch = lambda _: True
+    watch: Watch = field(default_factory=lambda: lambda _: True)
 
     def __post_init__(self) -> None:
         if self.request.cluster is not None:
