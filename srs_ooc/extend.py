@@ -5,7 +5,9 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
-from srs_ooc.api import folder_of as folder_of
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from srs_ooc.base.arrays import (
     Bools as Bools,
     Bytes as Bytes,
@@ -127,11 +129,6 @@ from srs_ooc.cli.run_options import (
     option_of as option_of,
     store_command as store_command,
 )
-from srs_ooc.ensemble.prediction import (
-    NODE_NBYTES as NODE_NBYTES,
-    SPLIT_NBYTES as SPLIT_NBYTES,
-    most_ensemble_nbytes as most_ensemble_nbytes,
-)
 from srs_ooc.evidence.exchangeability import deal_folds as deal_folds
 from srs_ooc.evidence.judges import Judge as Judge, ProbeJudge as ProbeJudge
 from srs_ooc.evidence.tally import (
@@ -162,7 +159,6 @@ from srs_ooc.results.live import (
     shown as shown,
     watched as watched,
 )
-from srs_ooc.results.result import READING_MB as READING_MB, Result as Result
 from srs_ooc.runs.batches import parallel_map as parallel_map, threads as threads
 from srs_ooc.runs.engine import (
     ColumnSource as ColumnSource,
@@ -203,7 +199,6 @@ from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES as ORDERS_NBYTES,
     TrainingShape as TrainingShape,
 )
-from srs_ooc.runs.run_trees import TreeReader as TreeReader
 from srs_ooc.runs.training import training_response as training_response
 from srs_ooc.runs.weights import Scoring as Scoring
 from srs_ooc.samplers.base import (
@@ -263,4 +258,34 @@ from srs_ooc.trees.response import (
     times_drawn as times_drawn,
 )
 
-__all__ = sorted(name for name in globals() if name[0] != "_")  # noqa: PLE0605 (each once)
+_WHEN_ASKED = {
+    "NODE_NBYTES": "srs_ooc.ensemble.prediction",
+    "READING_MB": "srs_ooc.results.result",
+    "Result": "srs_ooc.results.result",
+    "SPLIT_NBYTES": "srs_ooc.ensemble.prediction",
+    "TreeReader": "srs_ooc.runs.run_trees",
+    "folder_of": "srs_ooc.api",
+    "most_ensemble_nbytes": "srs_ooc.ensemble.prediction",
+}
+if TYPE_CHECKING:
+    from srs_ooc.api import folder_of as folder_of
+    from srs_ooc.ensemble.prediction import (
+        NODE_NBYTES as NODE_NBYTES,
+        SPLIT_NBYTES as SPLIT_NBYTES,
+        most_ensemble_nbytes as most_ensemble_nbytes,
+    )
+    from srs_ooc.results.result import READING_MB as READING_MB, Result as Result
+    from srs_ooc.runs.run_trees import TreeReader as TreeReader
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Load what reads finished runs when it is asked for: `plan` and `run` do without."""
+        if name not in _WHEN_ASKED:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_WHEN_ASKED[name]), name)
+
+
+_NOT_PARTS = ("Any", "TYPE_CHECKING", "import_module")
+__all__ = sorted(  # noqa: PLE0605 (each once)
+    {name for name in globals() if name[0] != "_" and name not in _NOT_PARTS} | {*_WHEN_ASKED}
+)

@@ -36,6 +36,27 @@ def test_a_run_loads_no_codec_of_values(tmp_path: Path) -> None:
     assert [name for name in [*HEAVY, "numcodecs", "google_crc32c"] if name in packages] == []
 
 
+def test_a_plan_loads_nothing_that_reads_tables_or_finished_runs(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,y\n1,5,u\n2,6,v\n2,7,u\n1,6,v\n")
+    code = (
+        "import sys\n"
+        "from srs_ooc.cli import main\n"
+        "try:\n"
+        "    main(['plan', 't.zarr'])\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "print(*(name for name in sys.modules if name.startswith('srs_ooc.')))"
+    )
+    ingest = [sys.executable, "-m", "srs_ooc", "ingest", "t.csv", "t.zarr"]
+    subprocess.run(ingest, cwd=tmp_path, capture_output=True, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
+    loaded = {*done.stdout.splitlines()[-1].split()}
+    unasked = ["api", "ensemble", "estimators", "ingestion.ingest", "results.result"]
+    assert "srs_ooc.planning" in loaded
+    assert not loaded & {f"srs_ooc.{name}" for name in unasked}
+
+
 def test_zarr_loads_where_a_store_is_verified_alone(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b,y\n1,5,u\n2,6,v\n2,7,u\n")
     code = (
