@@ -32,6 +32,7 @@ from srs_ooc.base.options import (
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
 from srs_ooc.evidence.tally import ModelScores
+from srs_ooc.native import _native
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees import kernel
 from srs_ooc.trees.block import Block
@@ -203,49 +204,72 @@ class TreeLearner:
         *,
         records: bool = False,
     ) -> tuple[Ints, Floats, bytes | None]:
-        """Return what a tree says of the rows that a split predicts, and itself where wanted."""
-        return kernel.grow_and_ask(
-            block,
-            columns.features,
-            self._sampled(rows, key),
-            split.predicted,
-            key,
-            self.limits,
-            categorical=self._categories(columns),
-            n_threads=self.n_threads,
-            records=records,
-        )
+        """Grow a tree, by whichever way is faster; return what it says, and itself where wanted.
+
+        Returns
+        -------
+        importance : int64 (n_columns,)
+            What its splits on each column are worth.
+        shares : float64 (n_predicted, n_classes)
+            Class shares of each row that the split predicts, or the mean whole-number target.
+        record : bytes or None
+            The tree itself, where ``records`` says so.
+        """
+        rows, features, predicted = self._sampled(rows, key), columns.features, split.predicted
+        asked = block, features, rows, predicted, key, self.limits
+        if (
+            not records
+            and self._categories(columns) is None
+            and kernel.takes_sorted(block, len(features), rows, len(predicted), self.limits)
+            and (said := kernel.grow_sorted(*asked)) is not None
+        ):
+            return *said, None
+        grown, response = self.grow(block, columns, key, rows, record=True), rows.response
+        assert grown.record is not None
+        record, shares = grown.record, np.zeros((len(predicted), response.n_classes))
+        asked_of = np.frombuffer(record, np.uint8), response.is_regression, block.native
+        _native.predict_block(*asked_of, features, predicted, shares)
+        return grown.importance, shares, record if records else None
 
     def _judge(self, block: Block, columns: Columns, candidates: Candidates, key: int) -> Outcome:
         """Return the held-out loss of each candidate; all are grown under the same keys."""
         found, response = None, self.rows.response
-        widest = int(np.diff(candidates.bounds).max())
-        if (
-            self.n_trees == 1
-            and not self.bootstrap
-            and self._categories(columns) is None
-            and kernel.takes_all_at_once(block, response, self.limits, widest)
-        ):
+        if self.n_trees == 1 and not self.bootstrap and self._categories(columns) is None:
             keys = np.array([tree_key(key, n) for n in range(len(candidates.splits))], np.uint64)
             found = kernel.judge_all_at_once(
                 block, columns.features, candidates, response, keys, self.limits
             )
-        if found is None:
-            found = kernel.judge_one_by_one(candidates, response, self._alone(block, columns, key))
-        return Outcome(columns.features, np.zeros(len(columns.features), np.int64), losses=found[0])
+        losses = self._in_turn(block, columns, candidates, key) if found is None else found[0]
+        return Outcome(columns.features, np.zeros(len(columns.features), np.int64), losses=losses)
 
-    def _alone(self, block: Block, columns: Columns, key: int) -> kernel.Predict:
-        """Return what grows the trees of a candidate on a split, and has them predict."""
+    def _in_turn(self, block: Block, columns: Columns, candidates: Candidates, key: int) -> Floats:
+        """Return the mean loss of each candidate by whole trees, grown one after the other.
 
-        def predict(places: Ints32, split: RowSplit, number: int) -> Floats:
+        Squared errors, or wrong classes, each times its row's weight; the first of equally likely
+        classes is said. Losses are infinite unless they are the least.
+        """
+        response = self.rows.response
+
+        def summed(places: Ints32, split: RowSplit, number: int) -> float:
             own, rows = block.only(places), self.rows.only(split.fitted)
             some = Columns(columns.features[places], columns.sources[places])
-            shares = np.zeros((len(split.predicted), rows.response.n_classes))
+            said = np.zeros((len(split.predicted), response.n_classes))
             for t in range(number * self.n_trees, (number + 1) * self.n_trees):
-                shares += self._ask(own, some, rows, split, tree_key(key, t))[1]
-            return shares / self.n_trees
+                said += self._ask(own, some, rows, split, tree_key(key, t))[1]
+            said /= self.n_trees
+            weights = response.weights[split.predicted]
+            if response.is_regression:
+                errors = said[:, 0] - response.numbers[split.predicted]
+                each = weights * (errors * errors)
+            else:
+                each = weights * (said.argmax(1) != response.labels[split.predicted])
+            total = 0.0
+            for loss in each.tolist():  # one after the other, as the native twin
+                total += loss
+            return total
 
-        return predict
+        losses, _ = kernel.judge_in_turn(candidates, summed)
+        return kernel.mean_losses(losses, response, candidates.splits)
 
     def grow(
         self,

@@ -1,5 +1,6 @@
 """Drawing features: distinct ones, from those kept and all others, by weights, small subsets."""
 
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -158,6 +159,7 @@ def draw_blocks(
 # How a subspace is drawn from kept features and all others (Algorithm 1, step 2a).
 
 
+@dataclass(eq=False)
 class Drawing:
     """Q = R u C: R drawn from the kept features F, C from the features of V not in R.
 
@@ -181,18 +183,14 @@ class Drawing:
         g: how many neighbours in V a block has; 1 is Algorithm 1.
     """
 
-    def __init__(
-        self,
-        n_candidates: int,
-        subspace_size: int,
-        alpha: str,
-        candidates: Uints32 | None = None,
-        draw_block: int = 1,
-    ) -> None:
-        self.n_candidates, self.subspace_size = n_candidates, subspace_size
-        self.draw_block = draw_block
-        self.n_held = floor_share(alpha, subspace_size)
-        self.candidates = candidates
+    n_candidates: int
+    subspace_size: int
+    alpha: str
+    candidates: Uints32 | None = None
+    draw_block: int = 1
+
+    def __post_init__(self) -> None:
+        self.n_held = floor_share(self.alpha, self.subspace_size)
 
     def draw(self, kept: Uints32, key: int) -> Uints32:
         """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.

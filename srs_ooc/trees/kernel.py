@@ -76,8 +76,8 @@ def grow_tree(
 
 # A tree on few columns that are sorted once, and what it says of other rows, in one native call.
 #
-# Where the native function does not work, `grow_and_ask` grows the tree by the general kernel, has
-# it recorded, and walks rows down the record: the same numbers, with missing values, categories,
+# Where the native function does not work, a learner has the tree grown by the general kernel and
+# recorded, and rows walked down the record: the same numbers, with missing values, categories,
 # weights, entropy, drawn splits or drawn candidates too.
 
 MOST_BYTE_COLUMNS = {False: 64, True: 16}
@@ -127,9 +127,9 @@ def grow_sorted(
     limits: TreeLimits,
     isa: str = "",
 ) -> tuple[Ints, Floats] | None:
-    """Return the importances and shares of :func:`grow_and_ask`, on every instruction set.
+    """Return the importances of a tree, and the class shares, or means, of rows predicted.
 
-    Without the GIL. None where a value of the block is missing.
+    Without the GIL; the same on every instruction set. None where a value of the block is missing.
 
     Parameters
     ----------
@@ -155,60 +155,10 @@ def grow_sorted(
     return (importance, shares) if is_complete else None
 
 
-def grow_and_ask(
-    block: Block,
-    features: Uints32,
-    rows: TrainingRows,
-    predicted: Ints32,
-    tree_key: int,
-    limits: TreeLimits,
-    *,
-    categorical: Bools | None = None,
-    n_threads: int = 1,
-    records: bool = False,
-) -> tuple[Ints, Floats, bytes | None]:
-    """Grow a tree, by whichever way is faster; return what it says, and itself where wanted.
-
-    Parameters
-    ----------
-    block, features, rows, predicted, tree_key, limits
-        As for :func:`grow_sorted`.
-    categorical : bool (n_columns,), optional
-        Columns whose codes are categories.
-    n_threads : int
-        Threads that share the columns of a large node.
-    records : bool
-        Whether the tree itself is wanted: then it is grown by the general kernel.
-
-    Returns
-    -------
-    importance : int64 (n_columns,)
-        What its splits on each column are worth.
-    shares : float64 (n, n_classes)
-        Class shares of each row predicted, or the mean whole-number target.
-    record : bytes or None
-        The tree itself.
-    """
-    if (
-        not records
-        and categorical is None
-        and takes_sorted(block, len(features), rows, len(predicted), limits)
-        and (said := grow_sorted(block, features, rows, predicted, tree_key, limits)) is not None
-    ):
-        return *said, None
-    n_classes, regression = rows.response.n_classes, rows.response.is_regression
-    given = block, features, rows, tree_key, limits
-    grown = grow_tree(*given, record=True, categorical=categorical, n_threads=n_threads)
-    assert grown.record is not None
-    record, shares = np.frombuffer(grown.record, np.uint8), np.zeros((len(predicted), n_classes))
-    _native.predict_block(record, regression, block.native, features, predicted, shares)
-    return grown.importance, shares, grown.record if records else None
-
-
 # Held-out losses of trees on many small subsets of a block's columns, in one native call.
 #
-# `judge_one_by_one` is the twin of the native function: it grows whole trees, one after the other.
-# It is also what judges where the native function does not: with missing values, categories,
+# The twin of the native function is in the learner: it grows whole trees, one after the other. It
+# also judges where the native function does not: with missing values, categories,
 # weights, entropy, drawn splits, or more than 32,768 rows.
 
 GIVEN_UP = np.inf
@@ -216,18 +166,6 @@ GIVEN_UP = np.inf
 
 LossOf = Callable[[Ints32, RowSplit, int], float]
 """``summed(places, split, number)``: the summed loss of a model on the rows predicted."""
-Predict = Callable[[Ints32, RowSplit, int], Floats]
-"""``predict(places, split, number)``: shares or means of the rows that a split predicts."""
-
-
-def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, widest: int) -> bool:
-    """Return whether the native function judges such subsets, if no value of theirs is missing."""
-    return (
-        not block.tiled
-        and block.values is None
-        and block.n_rows <= _native.MAX_PRESORTED_ROWS
-        and _takes_presorted(response, limits, widest)
-    )
 
 
 def judge_all_at_once(
@@ -241,7 +179,7 @@ def judge_all_at_once(
 ) -> tuple[Floats, int] | None:
     """Return the loss of each candidate and how many trees were grown, without the GIL.
 
-    The losses are those of :func:`judge_one_by_one`, to the bit, on every instruction set: infinite
+    The losses are those of whole trees, to the bit, on every instruction set: infinite
     but for the least. The numbers of trees may differ.
 
     Parameters
@@ -264,9 +202,13 @@ def judge_all_at_once(
     Returns
     -------
     tuple of float64 (n_candidates,) and int, or None
-        None where a value is missing.
+        None where the native function does not judge such subsets, or a value of theirs is missing.
     """
-    splits = candidates.splits
+    splits, widest = candidates.splits, int(np.diff(candidates.bounds).max())
+    is_plain = not block.tiled and block.values is None
+    is_small = block.n_rows <= _native.MAX_PRESORTED_ROWS
+    if not (is_plain and is_small and _takes_presorted(response, limits, widest)):
+        return None
     times = np.stack([np.bincount(s.fitted, minlength=block.n_rows) for s in splits])
     losses = np.empty(len(candidates.bounds) - 1)
     n_trees = _native.judge_subsets(
@@ -284,35 +226,6 @@ def judge_all_at_once(
         losses,
     )
     return None if n_trees < 0 else (mean_losses(losses, response, splits), n_trees)
-
-
-def judge_one_by_one(
-    candidates: Candidates, response: Response, predict: Predict
-) -> tuple[Floats, int]:
-    """Return the mean loss of each candidate, and how many models ``predict`` fitted.
-
-    Losses are infinite unless they are the least.
-    """
-
-    def summed(places: Ints32, split: RowSplit, number: int) -> float:
-        """Return the sum of squared errors, or of wrong classes, each times its row's weight.
-
-        Squared errors are in whole-number targets; the first of equally likely classes is said.
-        """
-        said, rows = predict(places, split, number), split.predicted
-        weights = response.weights[rows]
-        if response.is_regression:
-            errors = said[:, 0] - response.numbers[rows]
-            each = weights * (errors * errors)
-        else:
-            each = weights * (said.argmax(1) != response.labels[rows])
-        total = 0.0
-        for loss in each.tolist():  # one after the other, as the native twin
-            total += loss
-        return total
-
-    losses, n_models = judge_in_turn(candidates, summed)
-    return mean_losses(losses, response, candidates.splits), n_models
 
 
 def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[Floats, int]:

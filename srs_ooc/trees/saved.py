@@ -4,7 +4,6 @@ Walking is native, for the rows as they are and with one feature at another valu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -142,9 +141,13 @@ NO_VOTES = np.zeros((0, 0), np.uint8)
 """Every tree votes on every row."""
 
 
-@dataclass(frozen=True)
 class Effects:
     """What trees say of some rows, and what they would say more with a feature altered.
+
+    Parameters
+    ----------
+    n_rows, n_slots, n_outputs : int
+        Rows; features that may be altered; classes, or 1 for targets. As new it is of no trees.
 
     Attributes
     ----------
@@ -156,18 +159,10 @@ class Effects:
         Trees that vote on each row.
     """
 
-    base: Ints
-    effects: Ints
-    n_votes: Ints
-
-    @classmethod
-    def none(cls, n_rows: int, n_slots: int, n_outputs: int) -> "Effects":
-        """Return those of no trees."""
-        return cls(
-            np.zeros((n_rows, n_outputs), np.int64),
-            np.zeros((n_rows, n_slots * n_outputs), np.int64),
-            np.zeros(n_rows, np.int64),
-        )
+    def __init__(self, n_rows: int, n_slots: int, n_outputs: int) -> None:
+        self.base = np.zeros((n_rows, n_outputs), np.int64)
+        self.effects = np.zeros((n_rows, n_slots * n_outputs), np.int64)
+        self.n_votes = np.zeros(n_rows, np.int64)
 
 
 def add_effects(

@@ -242,7 +242,7 @@ def native(forest, codes, altered, votes=NO_VOTES, *, regression=False, n_thread
     arrays = decoded(map(encode_tree, forest), b"", regression=regression)
     slot = arrays.feature.copy()
     slot[slot >= 0] = np.searchsorted(FEATURES, slot[slot >= 0])
-    out = Effects.none(N_ROWS, len(FEATURES), 1 if regression else N_CLASSES_SENSITIVITY)
+    out = Effects(N_ROWS, len(FEATURES), 1 if regression else N_CLASSES_SENSITIVITY)
     add_effects(
         arrays, slot, codes, altered, out, votes, regression=regression, n_threads=n_threads
     )
@@ -321,7 +321,7 @@ def test_arrays_that_do_not_fit_are_refused():
     forest = [Split(0, 2, Leaf(((0, 6),)), Leaf(((1, 5),)))]
     codes, altered = panels(0, np.uint8)
     arrays = decoded(map(encode_tree, forest), b"", regression=False)
-    few, out = (Effects.none(N_ROWS, len(FEATURES), n) for n in (1, 2))
+    few, out = (Effects(N_ROWS, len(FEATURES), n) for n in (1, 2))
     votes = np.ones((2, N_ROWS), np.uint8)
     for message, *asked in (
         (r"slot\[0\]", arrays.feature + 9, codes, altered, out),

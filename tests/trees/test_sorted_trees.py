@@ -8,11 +8,9 @@ from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.learners.tree_learner import Columns, TreeLearner, tree_key
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import (
-    grow_and_ask,
     grow_sorted,
     instruction_sets,
     judge_all_at_once,
-    judge_one_by_one,
     takes_sorted,
 )
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
@@ -67,6 +65,11 @@ TABLES = {
 LEAST = st.sampled_from([1, 3, 50])
 
 
+def ask(block, features, rows, predicted, key, limits, **how):
+    learner, columns = TreeLearner(rows, limits, MANY), Columns(features, features)
+    return learner._ask(block, columns, rows, RowSplit(rows.order, predicted), key, **how)
+
+
 @examples(60)
 @given(**TABLES, tiled=st.booleans(), values=st.booleans(), min_samples_leaf=LEAST)
 def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
@@ -84,7 +87,7 @@ def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
     limits = TreeLimits(MANY, max_depth, min_samples_leaf, impurity, 0, "best")
     features = np.sort(rng.choice(1000, n_columns, replace=False)).astype(np.uint32)
     asked = block, features, rows, split.predicted, seed, limits
-    importance, shares, _ = grow_and_ask(*asked, records=True)
+    importance, shares, _ = ask(*asked, records=True)
     for isa in instruction_sets():
         said = grow_sorted(*asked, isa)
         assert said is not None
@@ -111,8 +114,8 @@ def test_what_it_does_not_take_is_grown_by_the_kernel(case):
         assert grow_sorted(*asked) is None
     else:
         assert not takes_sorted(block, len(features), rows, 20, limits)
-    worth, expected, record = grow_and_ask(*asked, records=True)
-    importance, shares, kept = grow_and_ask(*asked)
+    worth, expected, record = ask(*asked, records=True)
+    importance, shares, kept = ask(*asked)
     assert record
     assert kept is None
     assert (importance.tolist(), shares.tolist()) == (worth.tolist(), expected.tolist())
@@ -175,8 +178,7 @@ def test_one_call_says_what_whole_trees_say_on_every_instruction_set(
     limits = TreeLimits(MANY, max_depth, min_samples_leaf, impurity, 0, "best")
     learner = TreeLearner(TrainingRows.of(response, impurity), limits, n_columns, candidates=True)
     features = np.sort(rng.choice(1000, n_columns, replace=False)).astype(np.uint32)
-    alone = learner._alone(block, Columns(features, features), 77)
-    expected, _ = judge_one_by_one(candidates, response, alone)
+    expected = learner._in_turn(block, Columns(features, features), candidates, 77)
     keys = np.array([tree_key(77, number) for number in range(3)], np.uint64)
     for isa in instruction_sets():
         found = judge_all_at_once(block, features, candidates, response, keys, limits, isa)

@@ -113,12 +113,9 @@ class ProbabilityParams(prs.DescentParams, EdgeParams):
 
     def target_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes that one target keeps while it learns."""
-        share, n_regulators = float(self.validation_share), shape.n_candidates
-        n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
-        votes = 4 * self.folds * self.models * n_predicted
-        members = prs.subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
-        rows = 64 * shape.n_rows * self.folds  # where it is trained on, and where predicted
-        return prs.FEATURE_NBYTES * n_regulators + votes + members + rows
+        n_regulators = shape.n_candidates
+        capacity = self.n_copied(n_regulators)
+        return self.learning_nbytes(shape.n_rows, n_regulators, capacity, self.folds)
 
     def work_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes of a subset's columns and its tree, and of what the target keeps."""

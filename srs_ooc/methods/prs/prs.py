@@ -396,6 +396,16 @@ class DescentParams(HeldOutParams):
         patience = self.epochs if self.patience is None else self.patience
         return epoch == self.epochs or epoch - best_epoch >= patience
 
+    def learning_nbytes(self, n_rows: int, n_features: int, capacity: int, n_sets: int) -> int:
+        """Return the bytes of probabilities, moments, subsets, rows, and votes of so many sets."""
+        share, members = float(self.validation_share), self.folds * self.models * capacity
+        if members > prs_math.STORED:
+            members = self.models * capacity
+        n_predicted = ceil(n_rows * (share + (1 - share) / self.folds)) if share else n_rows
+        votes = 4 * n_sets * self.models * (n_predicted + 2)
+        rows = 64 * n_rows * self.folds  # where models are trained, and where they predict
+        return FEATURE_NBYTES * n_features + votes + 12 * members + rows
+
     def slow_steps(self, n_features: int, remedy: str) -> tuple[str, ...]:
         """Say so, and what to do, where importance weights would collapse."""
         if n_features <= COLLAPSE:
@@ -417,12 +427,6 @@ def largest_mean(subspace_size: int, n_candidates: int) -> float:
         return float(n_candidates)
     root = (sqrt(SPREADS * SPREADS + 4.0 * subspace_size) - SPREADS) / 2
     return root * root
-
-
-def subsets_nbytes(n_models: int, capacity: int, n_folds: int) -> int:
-    """Return the most bytes that the subsets kept in memory take."""
-    members = n_folds * n_models * capacity
-    return 12 * (members if members <= prs_math.STORED else n_models * capacity)
 
 
 # Options of Parametric Random Subspace, and what follows from them before a run starts.
@@ -490,15 +494,11 @@ class Prs(HeldOutMethod, DescentParams):
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of probabilities, moments, subsets and votes."""
-        share = float(self.validation_share)
-        n_predicted = ceil(n_rows * (share + (1 - share) / self.folds)) if share else n_rows
-        votes = (self.folds + 3) * self.models * (n_predicted + 2) * 4
         n_learnt = self.n_learnt(n_features)
-        members = subsets_nbytes(self.models, n_learnt, self.folds)
+        own = self.learning_nbytes(n_rows, n_learnt, n_learnt, self.folds + 3)
         # of one with neighbours also its place, their differences, and sums of these
-        each = FEATURE_NBYTES + (0 if self.grid is None else 40)
-        own = each * n_learnt + votes + members + 64 * n_rows * self.folds
-        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
+        neighbours = 0 if self.grid is None else 40 * n_learnt
+        return own + neighbours + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def mean_columns(self, n_candidates: int) -> int:
         """Return the mean size of a subset at first; later ones are smaller."""

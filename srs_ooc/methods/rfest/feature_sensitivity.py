@@ -422,7 +422,7 @@ class _Measuring:
                 rows = slice(first, min(first + n_rows, len(self._rows)))
                 plain, *altered = self._codes(columns, rows)
                 for repeat, other in enumerate(altered):
-                    found = saved.Effects.none(plain.shape[1], n_features, n_classes)
+                    found = saved.Effects(plain.shape[1], n_features, n_classes)
                     for part, slot, numbers in self._parts(plain.shape[1]):
                         ask(part, slot, plain, other, found, self._votes(order, numbers, rows))
                         done += len(numbers)

@@ -85,7 +85,7 @@ class SensitiveLearner:
                 codes, altered = (block.codes_at(places, at[some]) for at in (asked, other))
                 missing = np.iinfo(codes.dtype).max
                 altered[flips] = np.where(codes[flips] == missing, missing, 1 - codes[flips])
-                found = saved.Effects.none(codes.shape[1], len(used), n_outputs)
+                found = saved.Effects(codes.shape[1], len(used), n_outputs)
                 saved.add_effects(tree, slot, codes, altered, found, regression=regression)
                 saved.tally_changes(found, self._truth[asked[some]], tally, self._exponent)
             importance[places] = tally[:, 2] // len(asked)
