@@ -24,12 +24,13 @@ from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import Result
 from srs_ooc.runs.plan import Plan
-from srs_ooc.runs.python_arguments import (
+from srs_ooc.runs.request import (
     NamesOrFile,
+    Request,
     asked_in_python,
+    asked_run_path,
     cluster_given,
 )
-from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
