@@ -223,7 +223,7 @@ def ingest_command(
     Examples:
       srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512
       srs-ooc ingest betas.tsv.gz data.zarr --orient features \\
-            --samples pheno.csv --id ID --target Group
+          --samples pheno.csv --id ID --target Group
     """
     if not tables:
         is_store = Path(str(store)).suffix == ".zarr"
