@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "compact": "srs_ooc.api.tools",
+    "compact": "srs_ooc.api",
     "ingest": "srs_ooc.ingestion.ingest",
     "list_runs": "srs_ooc.results.standing",
     "network": "srs_ooc.methods.networks.faces",
@@ -19,15 +19,15 @@ _PUBLIC = {
     "open_store": "srs_ooc.api",
     "open_zarr": "srs_ooc.store.opening",
     "options": "srs_ooc.api",
-    "plan": "srs_ooc.api.tools",
+    "plan": "srs_ooc.api",
     "read": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
     "scores": "srs_ooc.methods.less.faces",
     "sensitivity": "srs_ooc.methods.rfest.faces",
-    "synth": "srs_ooc.api.tools",
+    "synth": "srs_ooc.api",
     "theory": "srs_ooc.methods.theory.faces",
-    "verify": "srs_ooc.api.tools",
+    "verify": "srs_ooc.api",
     "Result": "srs_ooc.results.result",
     "SRSClassifier": "srs_ooc.estimators",
     "SRSRegressor": "srs_ooc.estimators",

@@ -183,12 +183,13 @@ from srs_ooc.runs.jobs import (
 )
 from srs_ooc.runs.ledger import Ledger as Ledger, damaged_run as damaged_run
 from srs_ooc.runs.plan import Plan as Plan
-from srs_ooc.runs.python_arguments import (
+from srs_ooc.runs.request import (
+    DEFAULT_MEMORY_MB as DEFAULT_MEMORY_MB,
     NamesOrFile as NamesOrFile,
+    Request as Request,
     asked_in_python as asked_in_python,
     cluster_given as cluster_given,
 )
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB as DEFAULT_MEMORY_MB, Request as Request
 from srs_ooc.runs.resources import (
     DEFAULT_WORKER_MEMORY_MB as DEFAULT_WORKER_MEMORY_MB,
     categorical_features as categorical_features,

@@ -133,7 +133,7 @@ def lists_of_options(source):
 
 def test_options_of_an_ingest_are_listed_where_they_are_declared_and_for_python():
     package = Path(inspect.getfile(srs_ooc)).parent
-    paths = [path for one in ("ingestion", "api") for path in (package / one).rglob("*.py")]
+    paths = [package / "api.py", *(package / "ingestion").rglob("*.py")]
     paths += [package / "estimators.py", package / "cli" / "ingest.py"]
     files = {path.relative_to(package).as_posix(): path.read_text() for path in paths}
     found = {name: lists for name, text in files.items() if (lists := lists_of_options(text))}

@@ -21,7 +21,7 @@ from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.ledger import COMMITS
-from srs_ooc.runs.python_arguments import NamesOrFile, asked_in_python
+from srs_ooc.runs.request import NamesOrFile, asked_in_python
 from srs_ooc.runs.run import Run
 from srs_ooc.store.opening import open_store, store_of
 from srs_ooc.store.store import Store
