@@ -318,10 +318,8 @@ def sensitivity(
         with opened.unchanged():
             # Before it is known how many features trees use. A cap that is named holds the rest
             # too, with the most features that they may use.
-            n_rows, n_used = (
-                opened.n_rows,
-                min(trees.nbytes // core.SPLIT_NBYTES, opened.n_features),
-            )
+            n_used = min(trees.nbytes // core.SPLIT_NBYTES, opened.n_features)
+            n_rows = opened.n_rows
             nodes = core.most_ensemble_nbytes(trees, 0, 0, n_rows)
             rest = walking_leases(opened, n_used, MOST_REPEATS, nodes)
             files = core.InputFiles(opened, None, rows)
