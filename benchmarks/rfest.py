@@ -172,7 +172,7 @@ class Trees(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, values: Values) -> NDArray[np.int64]:
         """Return the class with the largest mean share."""
         assert self.model is not None
-        found: NDArray[np.int64] = self.model.shares(values).argmax(axis=1)
+        found: NDArray[np.int64] = self.model.predict(values, by_name=False)[1].argmax(axis=1)
         return found
 
 

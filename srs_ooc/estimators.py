@@ -634,7 +634,7 @@ class _Ensemble(SRSSelector):
         validation.check_is_fitted(self)
         with python_errors():
             data = store_of(X) if is_store(X) else checked_table(self, X, reset=False)
-            return self.ensemble_.shares(data)
+            return self.ensemble_.predict(data, by_name=False)[1]
 
 
 class SRSClassifier(ClassifierMixin, _Ensemble):

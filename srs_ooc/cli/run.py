@@ -201,7 +201,7 @@ def _stopped(ledger: Run, until: int) -> str | None:
 def _why_none(reading: Ranking, status: Status, spec: RunSpec) -> str:
     if reading.verdict is not None:
         return why_none(reading.verdict, spec.fdr)
-    best = reading.record(1, int(reading.best(1, only_selected=False)[0]))
+    best = reading.record(1, int(reading.top(1)[0]))
     if reading.ranks_only:
         error = getattr(best, "standard_error", None)
         beside = "" if error is None else f" (standard error {error:.2g})"
@@ -266,7 +266,7 @@ def _report(ledger: Run, store: Store) -> None:
             say(line)
     if reading.halves is not None:
         say(f"{reading.halves}.")
-    for stored in reading.best(SHOWN, only_selected=True).tolist():
+    for stored in reading.selected(SHOWN).tolist():
         say(f"  {reading.name(stored)}  ({_worth(reading, stored)})")
     for title, text in grave_cautions(reading, ledger, store):
         say(f"note: {title}. {text}")

@@ -119,7 +119,7 @@ def held_out_score(
         What covariates leave of the training rows, and say of those held out
         (:func:`srs_ooc.evidence.null_model.expected`).
     """
-    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
+    chosen = correlation.sampled_rows(len(rows), MOST_HELD_OUT)
     rows, features = rows[chosen], np.sort(features)
     target = target.of_rows(chosen) if isinstance(target, Censored) else target[chosen]
     codes = parts.source.columns.codes(features, rows)
@@ -348,14 +348,6 @@ class FoldJob(whole_runs.WholeRunJob):
     sizes: list[int]
     label = "fold"
     stage = "folds"
-
-    @classmethod
-    def of(cls, plan: Plan, n_iterations: int, sizes: list[int]) -> "FoldJob":
-        """Return what is repeated of a run that had so many iterations."""
-        cluster, excluded = plan.request.cluster, Inputs(plan.inputs.excluded)
-        memory_mb = plan.request.cap_mb if cluster is None else cluster.worker_memory_mb
-        identity = plan.spec.to_json() | {"folds": True}
-        return cls(WorkerStore.of(plan.store, memory_mb), identity, excluded, n_iterations, sizes)
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
@@ -703,7 +695,10 @@ def compact(
         records.keep(records.whole, whole)
     sizes = [0] if ledger.spec.adjusts_for else []  # covariates alone
     sizes += sizes_up_to(min(len(whole.order), room), *asked)
-    job = FoldJob.of(plan, n_iterations, sizes)
+    cluster, excluded = plan.request.cluster, Inputs(plan.inputs.excluded)
+    memory_mb = plan.request.cap_mb if cluster is None else cluster.worker_memory_mb
+    worker_store, identity = WorkerStore.of(plan.store, memory_mb), plan.spec.to_json()
+    job = FoldJob(worker_store, identity | {"folds": True}, excluded, n_iterations, sizes)
     ledger.set_meta(COMPACTED, [split, repeats])
     done = _folds_done(job, plan.asked(iterations=n_iterations), records, splits)
     return None if done is None else _small_set(whole, done, plan.store, max_features)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.arrays import Floats, Indices, Ints
+from srs_ooc.base.arrays import Floats, Ints
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError, InputError, UsageError, unfit
 from srs_ooc.base.files import check_free, explained, published_file
@@ -493,18 +493,6 @@ class Model:
         """Labels in class order; none of a regression."""
         return list(self.splits.facts["classes"])
 
-    def chosen(self, shares: Floats) -> Indices:
-        """Return the class of each row, from its shares as :meth:`predict` returns them."""
-        return self.trees.ensemble.chosen(shares)
-
-    def shares(self, data: Any) -> Floats:
-        """Return the mean class shares of each row; of a regression the mean target.
-
-        As :meth:`predict`, but that the columns of a table in memory are those of training, in
-        their order, whatever their names.
-        """
-        return self.predict(data, by_name=False)[1]
-
     def predict(
         self, data: Any, *, by_name: bool = True, cap_nbytes: int | None = None
     ) -> tuple[list[str], Floats]:
@@ -516,7 +504,8 @@ class Model:
             What to predict. Of an array or a matrix the columns are those of training, in their
             order; anything else has names.
         by_name : bool
-            Find the columns of a frame by name.
+            Find the columns of a frame by name; else they are those of training, in their order,
+            whatever their names.
         cap_nbytes : int, optional
             Cap on the memory of the whole process.
 

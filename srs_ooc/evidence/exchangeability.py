@@ -19,6 +19,8 @@ from srs_ooc.native.numerics import exp, log, log_factorial
 
 # What is not exchangeable stays in place: strata, and whole groups.
 
+EXCHANGE_NBYTES = 96
+"""Memory of a row where it is found out which rows trade places."""
 _ROUNDING = 1e-6
 Alike = Literal["any", "octave", "size"]
 """Groups that trade places: of any size, of sizes in one octave (1, 2-3, 4-7, ...), of one size."""
@@ -83,11 +85,6 @@ class Exchangeability:
             of_one_stratum = signs[self._first] + derive_array(1, size)
             signature = np.where(low == high, of_one_stratum, signature)
         self.classes = np.unique(signature, return_inverse=True)[1]
-
-    @staticmethod
-    def nbytes(n_rows: int) -> int:
-        """Return the bytes that finding out which rows trade places takes."""
-        return 96 * n_rows
 
     @property
     def are_even(self) -> bool:

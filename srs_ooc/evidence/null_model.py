@@ -86,29 +86,30 @@ def _known(covariate: Covariate) -> Floats:
     return np.where(is_far & (high > low), np.nan, values)
 
 
-def _parts(covariate: Covariate) -> tuple[list[Floats], list[Floats]]:
-    """Return a covariate as a number, where it is one, and as indicators: none of what is common.
+def _parts(covariate: Covariate) -> tuple[list[Floats], Ints, list[int]]:
+    """Return a covariate as a number, where it is one; levels of rows, and which have indicators.
 
-    Of missing cells a number has the mean and an indicator, categories a level.
+    None of what is common. Of missing cells a number has the mean and an indicator, categories a
+    level.
     """
     values = _known(covariate)
     gone = np.isnan(values)
     if not covariate.levels:
         mean = float(values[~gone].mean()) if not gone.all() else 0.0
-        numbers = np.where(gone, mean, values)
-        return [numbers], [gone.astype(np.float64)] if gone.any() and not gone.all() else []
+        numbers, told = np.where(gone, mean, values), gone.any() and not gone.all()
+        return [numbers], gone.astype(np.int64), [1] * int(told)
     levels = np.where(gone, len(covariate.levels), covariate.values).astype(np.int64)
     counts = np.bincount(levels)
     counts[np.argmax(counts)] = 0
-    return [], [(levels == level).astype(np.float64) for level in np.flatnonzero(counts)]
+    return [], levels, np.flatnonzero(counts).tolist()
 
 
 def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -> list[Floats]:
     numbers, indicators = [], []
     for covariate in covariates:
-        own, flags = _parts(covariate)
+        own, levels, told = _parts(covariate)
         numbers += own
-        indicators += [flag - flag.mean() for flag in flags]
+        indicators += [flag - flag.mean() for flag in ((levels == level) * 1.0 for level in told)]
     columns = [column for number in numbers for column in spline(number, degrees)] + indicators
     if products:
         scaled = [column for number in numbers for column in spline(number, 1)]
@@ -148,7 +149,7 @@ def form_of(
             f"of {n_rows} rows. Use coarser strata, or leave --adjust out."
         )
     n = sum(not one.levels for one in covariates)
-    m = sum(_n_indicators(one) for one in covariates)
+    m = sum(len(_parts(one)[2]) for one in covariates)
     degrees = next(degrees for least, degrees in DEGREES if n_rows >= least)
     forms = [(d, True) for d in range(degrees, 1, -1)] + [(d, False) for d in range(degrees, 0, -1)]
     for d, products in forms:
@@ -160,13 +161,6 @@ def form_of(
         f"{needed} columns (levels of categories count one by one) for {n_rows} rows. Adjust for "
         "fewer covariates, or for coarser ones."
     )
-
-
-def _n_indicators(covariate: Covariate) -> int:
-    gone = np.isnan(_known(covariate))
-    if not covariate.levels:
-        return int(gone.any() and not gone.all())
-    return len(np.unique(covariate.values[~gone])) + int(gone.any()) - 1
 
 
 def fit_nbytes(n_rows: int, n_columns: int) -> int:
@@ -183,7 +177,8 @@ def basis_of(covariates: Sequence[Covariate], strata: Integers | None = None) ->
     rows = [np.ones(n_rows), *_columns(covariates, degrees, products=products)]
     if strata is not None:
         numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
-        rows += _parts(Covariate("", numbers, ("",) * (int(numbers.max()) + 1)))[1]
+        _, levels, told = _parts(Covariate("", numbers, ("",) * (int(numbers.max()) + 1)))
+        rows += [(levels == level).astype(np.float64) for level in told]
     scaled = [row / scale for row in rows if (scale := float(np.sqrt((row * row).mean()))) > 0]
     basis = orthonormal(np.array(scaled), _DEPENDENT)
     return np.ascontiguousarray(basis[np.abs(basis).max(axis=1) > 0].T)

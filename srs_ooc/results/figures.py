@@ -189,14 +189,13 @@ def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
     _legend(ax, reverse=True)
 
 
-def draw_first(ax: Any, report: Report) -> None:
-    """Draw the feature that comes first against the target."""
-    draw_feature(ax, report, report.records[0].name, report.listed[:1])
+def draw_feature(ax: Any, report: Report, stored: Integers | None = None) -> None:
+    """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend.
 
-
-def draw_feature(ax: Any, report: Report, name: str, stored: Integers) -> None:
-    """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
-    ax.set_title(_short(name), parse_math=False)
+    That which comes first, unless another is given.
+    """
+    stored = report.listed[:1] if stored is None else stored
+    ax.set_title(_short(report.reading.name(int(stored[0]))), parse_math=False)
     if report.censored is not None:
         _draw_curves(ax, report, stored, report.censored)
         return
@@ -206,9 +205,9 @@ def draw_feature(ax: Any, report: Report, name: str, stored: Integers) -> None:
 
 def draw_survival(ax: Any, report: Report) -> None:
     """Draw who is still without the event, by halves of each of the first features."""
-    records = report.records[:_CURVES]
-    for i, part in enumerate(_in_two_columns(ax, len(records), 0.65, 0.58)):
-        draw_feature(part, report, records[i].name, report.listed[i : i + 1])
+    n = min(len(report.listed), _CURVES)
+    for i, part in enumerate(_in_two_columns(ax, n, 0.65, 0.58)):
+        draw_feature(part, report, report.listed[i : i + 1])
 
 
 def _in_two_columns(ax: Any, n: int, foot: float, height: float) -> Iterator[Any]:
@@ -381,7 +380,7 @@ def _plain(text: str) -> str:
 # Figures of a report as files, and as parts of a page.
 
 FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
-    "first": (draw_first, (5, 3.6)),
+    "first": (draw_feature, (5, 3.6)),
     "effects": (draw_effects, (6.4, 5.2)),
     "survival": (draw_survival, (7.2, 8)),
     "pairs": (draw_pairs, (7.2, 6.4)),

@@ -140,20 +140,15 @@ class Ranking(Lines):
         """Return the stored positions of the ``n`` features ranked first."""
         return np.fromiter(islice(chain.from_iterable(self.ordered()), n), np.uint32)
 
-    def best(self, limit: int, *, only_selected: bool) -> Integers:
-        """Return the ``limit`` features that :meth:`ordered` yields first.
+    def selected(self, limit: int | None = None) -> Integers:
+        """Return the stored positions of the selected features, best first; only so many.
 
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
         if self.verdict is not None:
-            return (self.verdict.selected() if only_selected else self.verdict.order)[:limit]
-        if not only_selected:
-            return self._first(_pieces(len(self.positions)), limit)
-        return self._first((self.kept.features[some] for some in _pieces(self.kept.n)), limit)
-
-    def selected(self) -> Integers:
-        """Return the stored positions of the selected features, best first."""
-        return self.best(self.n_selected, only_selected=True)
+            return self.verdict.selected()[:limit]
+        pieces = (self.kept.features[some] for some in _pieces(self.kept.n))
+        return self._first(pieces, self.kept.n if limit is None else limit)
 
     def importances(self, features: slice | Integers) -> Floats:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
@@ -315,7 +310,7 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
 
     Looked at are the first of the selected features, or of a ranking, in some of many rows.
     """
-    leading = reading.best(LEADING, only_selected=not reading.ranks_only).astype(np.uint32)
+    leading = reading.top(LEADING) if reading.ranks_only else reading.selected(LEADING)
     if not len(leading):
         return []
     given, manifest, found = ledger.input("rows", "<i4"), store.manifest, []

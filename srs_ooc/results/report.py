@@ -16,6 +16,7 @@ from srs_ooc.base.arrays import Bytes, Floats, Integers, Ints, Ints32, Uints32
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
+from srs_ooc.evidence.correlation import sampled_rows
 from srs_ooc.evidence.effects import effect_of
 from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import expected_beside, strongest_contrasts
@@ -196,9 +197,7 @@ class Report:
 
     def rows_looked_at(self) -> Ints32:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
-        n = self.task.n_rows
-        places = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
-        rows = self.task.rows
+        places, rows = sampled_rows(self.task.n_rows, LOOKED_AT), self.task.rows
         return places.astype(np.int32) if rows is None else rows[places]
 
 

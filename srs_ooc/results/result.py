@@ -376,7 +376,7 @@ class Result:
             if load_splits(self.run, model.trees) is None:
                 model.splits.keep(self.run)
         classes = model.classes
-        said = model.chosen(shares).tolist()
+        said = model.trees.ensemble.chosen(shares).tolist()
         predicted = [classes[i] for i in said] if classes else shares[:, 0].tolist()
         each = {f"probability_{label}": shares[:, i].tolist() for i, label in enumerate(classes)}
         return frame_of_columns(kind, {"row_id": ids, "prediction": predicted, **each})
@@ -507,7 +507,7 @@ class Result:
             if place < 0:
                 raise UsageError(f"name: expected the name of a feature, found {name!r}.")
             stored = np.flatnonzero(report.reading.positions == place)[:1]
-            draw_feature(ax, report, name, stored)
+            draw_feature(ax, report, stored)
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, n_cores, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
-from srs_ooc.evidence.exchangeability import Exchangeability
+from srs_ooc.evidence.exchangeability import EXCHANGE_NBYTES
 from srs_ooc.evidence.judges import NOT_ADJUSTED, pairs_of, scorer_of
 from srs_ooc.evidence.pairs import scan_nbytes
 from srs_ooc.learners.tree_learner import TREE, UNWEIGHTED, Trial, learner_named
@@ -226,7 +226,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("the run's record", LEDGER_NBYTES),
         Lease("last stage, tests and verdict", tests * closing),
         # a second is made while the first is held
-        Lease("means of groups", 2 * tests * shape.has_groups * Exchangeability.nbytes(n_rows)),
+        Lease("means of groups", 2 * tests * shape.has_groups * EXCHANGE_NBYTES * n_rows),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
         Lease("covariates", tests * adjusting_nbytes(shape, n_rows)),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import srs_ooc.extend as core
 from srs_ooc.extend import saved
 
-# What sensitivity takes: before it is known what trees use, and after.
+# What sensitivity takes.
 
 MOST_REPEATS = 100
 """Permutations at most."""
@@ -31,24 +31,6 @@ ROW_NBYTES = 160
 """Memory of a row of the store: its target and what is drawn for it."""
 WORK_NBYTES = 8 * core.MB
 """Allowance for what is read of the store beside rows."""
-
-
-def check_reading(
-    trees: core.TreeReader, store: core.Store, files: core.InputFiles, cap_nbytes: int
-) -> None:
-    """Check that the cap holds what comes before it is known how many features trees use.
-
-    A cap that is named holds the rest too, with the most features that trees may use.
-    """
-    n_used = min(trees.nbytes // core.SPLIT_NBYTES, store.n_features)
-    nodes = core.most_ensemble_nbytes(trees, 0, 0, store.n_rows)
-    rest = walking_leases(store, n_used, MOST_REPEATS, nodes)
-    leases = [
-        core.Lease("trees", nodes + 32 * n_used),
-        core.Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
-        *files.leases(),
-    ]
-    core.Budget(cap_nbytes, leases, later_nbytes=core.total_nbytes(rest)).check()
 
 
 def walking_leases(
@@ -334,8 +316,19 @@ def sensitivity(
                 "vote. Its own scores say what features are worth: `srs-ooc features RUN`."
             )
         with opened.unchanged():
+            # Before it is known how many features trees use. A cap that is named holds the rest
+            # too, with the most features that they may use.
+            n_used = min(trees.nbytes // core.SPLIT_NBYTES, opened.n_features)
+            n_rows = opened.n_rows
+            nodes = core.most_ensemble_nbytes(trees, 0, 0, n_rows)
+            rest = walking_leases(opened, n_used, MOST_REPEATS, nodes)
             files = core.InputFiles(opened, None, rows)
-            check_reading(trees, opened, files, memory_nbytes)
+            leases = [
+                core.Lease("trees", nodes + 32 * n_used),
+                core.Lease(f"labels of {n_rows} rows", ROW_NBYTES * n_rows + WORK_NBYTES),
+                *files.leases(),
+            ]
+            core.Budget(memory_nbytes, leases, later_nbytes=core.total_nbytes(rest)).check()
             asked, plan = files.resolve().rows, core.Plan.of_run(ledger, opened)
             measuring = _Measuring(run, plan, trees, asked, flip, repeats)
             return measuring.run(memory_nbytes, threads or core.n_cores(), watch)
