@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -400,12 +400,16 @@ class CsvStream:
         The character between fields; that, comment (NUL if none) and point, a byte each.
     place : (int, bool)
         Where the header ended: the line, and whether the last byte read was a carriage return.
+    body : iterator of (bytes, int)
+        Pieces of the rows, and where in the piece to start.
 
     Raises
     ------
     InputError
         If there is no header, or it is not UTF-8 text.
     """
+
+    body: Iterator[tuple[bytes, int]]
 
     def __init__(
         self,
@@ -414,29 +418,24 @@ class CsvStream:
         take_names: Callable[[Texts], None] = lambda names: None,
     ) -> None:
         self.source, self.n_fields = source, 0
-        self._take_names = take_names
-        self._rewind()
+        self.pieces = PieceReader(source)
         self.form = form_of(self.pieces, form)
-        self._read_header()
+        self._read_header(take_names)
         if not self.form.header:
-            self._rewind()
-            self.place = (1 + source.head[1], False)
+            self.pieces, self.place = PieceReader(source), (1 + source.head[1], False)
+            self.body = zip(self.pieces.pieces(), repeat(0))
             for block in bounded(f"f{i}" for i in range(self.n_fields)):
                 take_names(texts_of(block))
 
-    def _rewind(self) -> None:
-        self.pieces = PieceReader(self.source)
-        self._iterator = self.pieces.pieces()
-        self._rest, self._start = b"", 0
-
-    def _read_header(self) -> None:
-        first = next(self._iterator, b"")
+    def _read_header(self, take_names: Callable[[Texts], None]) -> None:
+        pieces = self.pieces.pieces()
+        first = next(pieces, b"")
         self.separator = self.form.separator_of(first.decode(errors="replace"))
         marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
         self.marks = marks.encode("ascii")
         reader = _native.HeaderReader(self.marks)
-        for data in chain([first], self._iterator, [b""]):
-            self._rest, self._start = data, reader.feed(np.frombuffer(data, np.uint8), 0)
+        for data in chain([first], pieces, [b""]):
+            start = reader.feed(np.frombuffer(data, np.uint8), 0)
             if not data:
                 reader.finish()
             if reader.problem is not None:
@@ -447,23 +446,15 @@ class CsvStream:
             self.n_fields += len(names.ends)
             if self.form.header:
                 check_utf8(names, f"{self.source}: the header")
-                self._take_names(names)
+                take_names(names)
             if reader.done:
-                break
-        else:
-            raise InputError(
-                f"{self.source}: expected a header and rows, found only blank lines"
-                f"{' and comments' if self.form.comment else ''}."
-            )
-        self.place = reader.line, reader.after_return
-
-    def body(self) -> Iterator[tuple[bytes, int]]:
-        """Yield pieces of the rows, and where in the piece to start."""
-        if self._start < len(self._rest):
-            yield self._rest, self._start
-        self._rest = b""
-        for data in self._iterator:
-            yield data, 0
+                self.place = reader.line, reader.after_return
+                self.body = chain([(data, start)], zip(pieces, repeat(0)))
+                return
+        raise InputError(
+            f"{self.source}: expected a header and rows, found only blank lines"
+            f"{' and comments' if self.form.comment else ''}."
+        )
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from, for the manifest, once all of it is read."""
@@ -509,7 +500,7 @@ def fed(
     Who asks for the next piece must have taken the texts before, and must set the next panel
     where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
-    n_fed, pieces = 0, reader.stream.body()
+    n_fed, pieces = 0, reader.stream.body
     for data, first in read_ahead(pieces, _N_AHEAD) if ahead else pieces:
         start = first
         while start < len(data):

@@ -82,8 +82,8 @@ class FeatureRows(Table):
         Folder for the scratch file.
     tell : ByteProgress
         Told of the bytes read.
-    max_category_nbytes : int
-        Memory that the texts of categories may take.
+    room : int
+        Memory in bytes that the texts of categories may take.
     kinds : mapping of bytes to int, optional
         Kinds that are forced, by the names of the features.
     beside : mapping of str to int, optional
@@ -111,7 +111,7 @@ class FeatureRows(Table):
         kept: Bools,
         scratch: Path,
         tell: ingest_options.ByteProgress,
-        max_category_nbytes: int,
+        room: int,
         kinds: Mapping[bytes, int] | None = None,
         beside: Mapping[str, int] | None = None,
     ) -> None:
@@ -122,7 +122,6 @@ class FeatureRows(Table):
         self._said, self.feature_columns = list(said.values()), dict[str, Collection[str]](said)
         forced = {name: int(CELLS_OF[kind]) for name, kind in (kinds or {}).items()}
         slots, gone = _slots(sample_ids, kept, beside.values()), stream.form.is_missing
-        room = max_category_nbytes
         reader = text_tables.TableReader(slots, stream, max_category_nbytes=room, row_kinds=forced)
         self.lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
@@ -147,7 +146,7 @@ class FeatureRows(Table):
         self.n_read = reader.native.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.native.n_rows)
         self.text_columns: Bools = np.concatenate(is_text)
-        self.pool: TextCoder = TextCoder(max_category_nbytes)
+        self.pool: TextCoder = TextCoder(room)
         self.pool.code(*reader.categories())
 
     def append_features(

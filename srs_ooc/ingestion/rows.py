@@ -620,7 +620,7 @@ class RowColumns:
     def _check_same(self, column: TextSpool) -> None:
         """Refuse other texts in a group than in its first row, where groups become rows."""
         if isinstance(self.kept, GroupedRows):
-            hashes = self._every.of(0, column.hashes())
+            hashes = self._every.of(0, column.hashes[:])
             differs = hashes != hashes[self.kept.firsts][self.kept.groups]
             if differs.any():
                 row = self._every.source_row(int(differs.argmax()))

@@ -109,16 +109,23 @@ class TextSpool:
         What a column that they are the cells of is called.
     levels : list of str, optional
         The levels of such a column if it is declared categorical, in the order that is declared.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes of all texts.
+    hashes : ScratchArray
+        A hash of each text, uint64 (n_texts,).
     """
 
     def __init__(
         self, folder: Path, name: str, label: str = "", levels: list[str] | None = None
     ) -> None:
-        self.label, self.levels = label, levels
+        self.label, self.levels, self.nbytes = label, levels, 0
         self._folder, self._name = folder, name
         self._bytes = ScratchArray(folder / f"{name}.bytes", np.uint8)
         self._ends = ScratchArray(folder / f"{name}.ends", np.uint64)
-        self._hashes = ScratchArray(folder / f"{name}.hashes", np.uint64)
+        self.hashes = ScratchArray(folder / f"{name}.hashes", np.uint64)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -134,7 +141,8 @@ class TextSpool:
         """Append some texts."""
         self._ends.append(texts.ends + np.uint64(self.nbytes))
         self._bytes.append(np.frombuffer(texts.blob, np.uint8))
-        self._hashes.append(texts.hashes)
+        self.hashes.append(texts.hashes)
+        self.nbytes += len(texts.blob)
 
     def extend(self, texts: Iterable[str | bytes]) -> None:
         """Append texts, some at a time."""
@@ -146,15 +154,6 @@ class TextSpool:
         new = TextSpool(self._folder, f"{self._name}-new", self.label, self.levels)
         new.extend(texts)
         vars(self).update(vars(new))  # others have it
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all texts."""
-        return len(self._bytes)
-
-    def hashes(self) -> Uints:
-        """Return a hash of each text, uint64 (n_texts,)."""
-        return self._hashes[:]
 
     def get(self, index: int) -> bytes:
         """Return text ``index``."""
@@ -181,7 +180,7 @@ class TextSpool:
 
     def _positions_of(self, hashes: Uints) -> Iterator[int]:
         for start in range(0, len(self), BLOCK):
-            block = self._hashes[start : start + BLOCK]
+            block = self.hashes[start : start + BLOCK]
             yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
 
     def duplicates(self, limit: int = 3) -> list[tuple[int, int]]:
@@ -189,7 +188,7 @@ class TextSpool:
 
         Sorts one 64-bit hash per text in place, then compares the bytes of equal hashes.
         """
-        hashes = self._hashes[:]
+        hashes = self.hashes[:]
         hashes.sort()
         suspects = np.unique(hashes[1:][hashes[1:] == hashes[:-1]][:100_000])[:1000]
         del hashes
@@ -348,14 +347,12 @@ class Panels(Closing):
                 step = self._step(n_rows)
                 for row in range(0, len(lines), step):
                     part = lines[row : row + step]
-                    piece = part if part.flags.c_contiguous else np.empty_like(part)
-                    if file.readinto(piece.reshape(-1).view(np.uint8).data) < piece.nbytes:
+                    piece = np.fromfile(file, self._dtype, part.size)
+                    if len(piece) < part.size:
                         raise OSError(
                             f"the scratch file ended at byte {file.tell()}: something truncated it"
                         )
-                    if piece is not part:
-                        cells = f"V{part.itemsize * n_rows}"  # of a feature: copied as one item
-                        part.view(cells)[...] = piece.view(cells)
+                    part[...] = piece.reshape(part.shape)
         return out
 
     def close(self) -> None:
