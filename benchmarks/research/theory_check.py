@@ -125,7 +125,7 @@ def iterations_needed(
     opened, inputs = Store.open(store), Inputs()
     options = {"alpha": alpha, "subspace_size": str(case.subspace_size), "judge": "positive"}
     asked, times = Request(options=options, memory_mb=CAP_NBYTES // MB, threads=1), np.empty(n_runs)
-    spec = settle(asked, shape_of(opened.manifest, inputs), opened.fingerprint)
+    spec = settle(asked, shape_of(opened.manifest, inputs), {"store": opened.fingerprint})
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(n_runs):
             resources.spec = spec.with_seed(seed)

@@ -18,7 +18,7 @@ import numpy as np
 
 from srs_ooc.base.arrays import Floats, Integers, Ints32, Reals, Uints32
 from srs_ooc.base.budget import check_stages
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import RunError, StoppedError, UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Iteration, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -353,28 +353,42 @@ class FoldJob(whole_runs.WholeRunJob):
         """Return those of the sizes that a record has sets for, and no scores."""
         return [k for k in self.sizes if k <= len(record.order) and str(k) not in record.scores]
 
-    def done(
+    def steps(
         self, plan: Plan, number: int, what: tuple[Fold, FoldRecord | None], folder: Path
-    ) -> FoldRecord | None:
-        """Return the record of a fold with all its scores; see the base class."""
+    ) -> Iterator[FoldRecord]:
+        """Yield the record of a fold before it has scores, and with each; see the base class."""
         fold, record = what
         here = fold.plan(plan)
         record = record or nest_fold(here, fold, folder)
-        return record if record and score_sizes(self, record, fold, here) else None
+        yield record
+        if not (missing := self.missing(record)):
+            return
+        sizes = [size for size in self.sizes if size <= len(record.order)]
+        beside, seed = fold.beside(plan.store), plan.spec.run.seed
+        extra = held_out_nbytes(len(fold.rows), max(missing), plan.store.manifest)
+        with Resources.of(small(here, saves=True), beside_nbytes=extra) as parts:
+            for size in missing:
+                features = np.array(record.order[:size], np.uint32)
+                key = key_of(seed, Purpose.COMPACT, record.repeat, record.fold, size)
+                held = parts, fold.rows, fold.target, features
+                record.scores[str(size)] = held_out_score(*held, key, beside)
+                yield record
+                n_scored = sizes.index(size) + 1
+                if not here.watch(Step("scoring", n_scored, len(sizes), unit="sizes")):
+                    raise StoppedError
 
 
-def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord | None:
-    """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
+def nest_fold(plan: Plan, fold: Fold, folder: Path) -> FoldRecord:
+    """Repeat a run without the rows of a fold; return the sets it comes to, without scores.
 
-    They have no scores yet. ``plan`` is the fold's; ``folder`` is where it is done, and is removed
-    once it is.
+    ``plan`` is the fold's; ``folder`` is where it is done, and is removed once it is. Errors are
+    those of :meth:`FoldJob.steps`.
     """
-    if not whole_runs.select_within(folder, plan):
-        return None
+    whole_runs.select_within(folder, plan)
     with Run(folder, writable=False) as within:
         whole = nest_run(within, plan)
     if whole is None:
-        return None
+        raise StoppedError
     whole_runs.remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
@@ -399,7 +413,7 @@ def nest_run(ledger: Run, plan: Plan) -> WholeRecord | None:
         first = features[leader == every][:HEAD]
         most = min(parts.spec.subspace_size, len(first))
         stage = Elimination(first, key, NESTING, most, fewest=2)
-        with parts.closing_executor(0, most) as executor:
+        with parts.workers((0, most)) as executor:
             engine = Engine(stage, executor, None, seed=key, round_size=TREES)
             engine.advance(
                 stage.n_trees,
@@ -415,25 +429,6 @@ def nest_run(ledger: Run, plan: Plan) -> WholeRecord | None:
         cluster = features[features[leader] == feature].tolist()
         stand_ins[str(feature)] = [member for member in cluster if member != feature]
     return WholeRecord(n_selected, nested, stand_ins)
-
-
-def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, plan: Plan) -> bool:
-    """Score those of the sizes that a record lacks; return whether it lacks none now."""
-    sizes = [size for size in job.sizes if size <= len(record.order)]
-    missing, spec = job.missing(record), plan.spec
-    if not missing:
-        return True
-    beside = fold.beside(plan.store)
-    extra = held_out_nbytes(len(fold.rows), max(missing), plan.store.manifest)
-    with Resources.of(small(plan, saves=True), beside_nbytes=extra) as parts:
-        for size in missing:
-            features = np.array(record.order[:size], np.uint32)
-            key = key_of(spec.run.seed, Purpose.COMPACT, record.repeat, record.fold, size)
-            held = parts, fold.rows, fold.target, features
-            record.scores[str(size)] = held_out_score(*held, key, beside)
-            if not plan.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
-                return False
-    return True
 
 
 def small(plan: Plan, *, saves: bool = False) -> Plan:
@@ -712,19 +707,8 @@ def _folds_done(
     known = {n: records.kept(name, FoldRecord) for n, name in enumerate(names)}
     parts = {n: (folds[n], one) for n, one in known.items() if one is None or job.missing(one)}
 
-    def one_by_one() -> Iterator[tuple[int, FoldRecord]]:
-        for number, (fold, record) in parts.items():
-            watch = whole_runs.named(f"fold {number + 1} of {len(folds)}", plan.watch)
-            here, folder = fold.plan(replace(plan, watch=watch)), records.ledger.run / FOLDS_FOLDER
-            if (record := record or nest_fold(here, fold, folder / names[number])) is None:
-                return
-            yield number, record  # kept before it has scores
-            is_done = score_sizes(job, record, fold, here)
-            yield number, record
-            if not is_done:
-                return
-
-    found = one_by_one()
+    folders = [records.ledger.run / FOLDS_FOLDER / name for name in names]
+    found = job.one_by_one(plan, parts, folders)
     if parts and plan.request.cluster is not None:
         found = job.by_workers(plan, parts)
     for number, record in found:

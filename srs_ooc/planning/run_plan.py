@@ -153,7 +153,7 @@ def alternatives(plan: Plan) -> list[dict[str, Any]]:
         ("twice the memory, --q max", 2 * cap_mb, largest),
     ):
         request = replace(asked, memory_mb=memory_mb)
-        spec = settle(request, plan.shape, plan.spec.store)
+        spec = settle(request, plan.shape, {"store": plan.spec.store})
         other = replace(plan, request=request, spec=spec)
         try:
             memory = speed.memory_plan(other)

@@ -79,13 +79,6 @@ class _Growing(Future[Outcome]):
             self._executor.fetch(self)
         return super().result(timeout)
 
-    def cancel(self) -> bool:
-        """Say that the outcome is not wanted any more."""
-        cancelled = super().cancel()
-        if cancelled:
-            self._executor.give_up(self)
-        return cancelled
-
 
 class BatchExecutor(Executor):
     """Sends iterations in batches that take about TASK_SECONDS each.
@@ -127,6 +120,7 @@ class BatchExecutor(Executor):
     def submit(self, iteration: Iteration) -> Future[Outcome]:
         """Take an iteration into the next batch, which is sent once it is full."""
         growing = _Growing(self, iteration)
+        growing.add_done_callback(self._give_up)
         self._waiting.append(growing)
         if len(self._waiting) >= self._fair_share():
             self._send()
@@ -166,15 +160,16 @@ class BatchExecutor(Executor):
             for member in members.values():
                 member.sent = sent
 
-    def give_up(self, growing: _Growing) -> None:
-        """Forget an iteration that is not wanted; its batch too, if none of it is."""
-        sent = growing.sent
-        members = None if sent is None else self._under_way.get(sent)
-        if sent is not None and members is not None:  # else it still waits, and will not be sent
-            del members[growing.iteration.number]
-            if not members:
-                sent.cancel()
-                del self._under_way[sent]
+    def _give_up(self, growing: Future[Outcome]) -> None:
+        """Forget an iteration if it was cancelled; its batch too, if none of it is wanted."""
+        assert isinstance(growing, _Growing), "of submit"
+        if (sent := growing.sent) is None or not growing.cancelled():
+            return  # it still waits, and will not be sent, or it has its outcome
+        members = self._under_way[sent]
+        del members[growing.iteration.number]
+        if not members:
+            sent.cancel()
+            del self._under_way[sent]
 
     def close(self) -> None:
         """Give up what is under way; nothing more is sent."""
@@ -182,7 +177,6 @@ class BatchExecutor(Executor):
         for growing in [*self._waiting, *under_way]:
             growing.cancel()
         self._waiting.clear()
-        self._under_way.clear()
         self._line.close()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import deepcopy
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -123,13 +124,8 @@ class DaskLine:
         arrays = [part for part in parts.values() if isinstance(part, np.ndarray)]
         if sum(array.nbytes for array in arrays) > LARGE_JOB_NBYTES:
             self._job = client.submit(same, job, key=f"srs_ooc_job-{self._unique}", pure=False)
-        self._listens = job.tells
-        if self._listens:
-            client.subscribe_topic(topic_of(job.token), self._hear)
-
-    def _hear(self, event: tuple[Any, Any]) -> None:
-        number, done = event[1]
-        self.told[int(number)] = int(done)
+        if job.tells:  # how far parts are, by number
+            client.subscribe_topic(topic_of(job.token), lambda event: self.told.update([event[1]]))
 
     def send(self, batch: Batch) -> "SentByDask":
         """Submit a batch as a task named by its first and last part.
@@ -196,9 +192,8 @@ class DaskLine:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
         if self._job is not None and self.is_open:
             self._job = None
-            if self._listens:
-                with suppress(Exception):
-                    self._client.unsubscribe_topic(topic_of(self._token))
+            with suppress(Exception):  # where its parts tell nothing, there is no such topic
+                self._client.unsubscribe_topic(topic_of(self._token))
             saying = Thread(target=self._say_over, daemon=True)
             saying.start()
             saying.join(OVER_SECONDS)  # a frozen worker never answers
@@ -285,26 +280,20 @@ class DaskCluster:
 
     Parameters
     ----------
-    client : distributed.Client
-        Not asynchronous; None for workers that are started when the first of them is needed, after
-        all else was compared.
+    start : callable
+        Returns the client, which is not asynchronous, when it is first needed: after all else was
+        compared, as workers may only be started then.
     worker_memory_mb : int
         What each worker process may grow by, in MB of 10**6 bytes.
-    start : callable, optional
-        Starts them, and returns a client of theirs.
     """
 
-    def __init__(
-        self, client: Any, worker_memory_mb: int, start: Callable[[], Any] | None = None
-    ) -> None:
-        self._client, self.worker_memory_mb, self._start = client, worker_memory_mb, start
+    def __init__(self, start: Callable[[], Any], worker_memory_mb: int) -> None:
+        self._start, self.worker_memory_mb = start, worker_memory_mb
 
-    @property
+    @cached_property
     def client(self) -> Any:
         """Their client."""
-        if self._client is None and self._start is not None:
-            self._client = self._start()
-        return self._client
+        return self._start()
 
     def line(self, job: Job) -> DaskLine:
         """Return the way to workers who do parts of a job."""
@@ -337,9 +326,10 @@ def dask_cluster(address: str, worker_memory_mb: int) -> Iterator[DaskCluster]:
             if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
                 raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
             local = _local_client(int(number))
-            yield DaskCluster(None, worker_memory_mb, lambda: stack.enter_context(local))
+            yield DaskCluster(lambda: stack.enter_context(local), worker_memory_mb)
         else:
-            yield DaskCluster(stack.enter_context(_client(address)), worker_memory_mb)
+            client = stack.enter_context(_client(address))
+            yield DaskCluster(lambda: client, worker_memory_mb)
 
 
 def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
@@ -355,7 +345,7 @@ def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
             "client: expected a distributed.Client that is not asynchronous, found "
             f"{type(client).__name__}."
         )
-    return DaskCluster(client, worker_memory_mb)
+    return DaskCluster(lambda: client, worker_memory_mb)
 
 
 def _distributed() -> Any:

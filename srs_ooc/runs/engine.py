@@ -20,7 +20,7 @@ from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
-from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
+from srs_ooc.runs.ledger import START, Ledger, StageBook
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.store.store import ColumnStore, ReadAhead, Store
 from srs_ooc.store.values import ValueTables
@@ -334,11 +334,6 @@ class Engine:
         self._started = time.monotonic()
 
     @property
-    def progress(self) -> Progress:
-        """Where the work stands now."""
-        return self._earlier.later(self.iteration, self.sampler.n_kept, self._started)
-
-    @property
     def tally(self) -> Tally:
         """What a main loop learnt of each feature."""
         tally = self.parts[TALLY]
@@ -390,5 +385,6 @@ class Engine:
         start = time.monotonic()
         if self._book is not None:
             states = {name: part.state() for name, part in self.parts.items()}
-            self._book.commit(self.progress, states)
+            now = self._earlier.later(self.iteration, self.sampler.n_kept, self._started)
+            self._book.commit(now, states)
         return time.monotonic() - start

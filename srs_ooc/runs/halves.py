@@ -7,7 +7,7 @@ the search counts too. No answer of the run depends on them.
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,7 +23,6 @@ from srs_ooc.runs.verdict import Verdict, candidates_of
 from srs_ooc.runs.whole_runs import (
     WholeRunJob,
     fits_workers,
-    named,
     remove_part,
     select_within,
 )
@@ -121,33 +120,27 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
 # The runs on halves, here or by workers.
 
 
-def _selected_by(plan: Plan, folder: Path, whole: Run | None = None) -> Half | None:
-    """Do the run on a half in ``folder``; return what it selects, None if it was told to stop."""
-    if not select_within(folder, plan, whole):
-        return None
-    n_features = plan.store.n_features
-    with Run(folder, writable=False) as within:
-        first, selected, n_selected = candidates_of(within, n_features)
-        verdict, excluded = Verdict.of(within), within.inputs.excluded
-        n_iterations = within.progress().iteration
-    return {
-        "n_iterations": n_iterations,
-        "n_selected": n_selected,
-        "selected": selected,
-        "first": (first if verdict is None else verdict.order)[:FIRST],
-        "n_ranked": n_features - (0 if excluded is None else len(excluded)),
-    }
-
-
 class HalfJob(WholeRunJob):
-    """What a worker needs to do the run on any half; its identity is the run's."""
+    """The run on any half of the rows, here or by workers; its identity is the run's."""
 
     label = "half"
     stage = "halves"
 
-    def done(self, plan: Plan, number: int, what: None, folder: Path) -> Half | None:
-        """Do the run on a half; see the base class."""
-        return _selected_by(plan.half(number), folder)
+    def steps(self, plan: Plan, number: int, what: Run | None, folder: Path) -> Iterator[Half]:
+        """Yield what a half selects; ``what`` is the run in whose folder that on it is, if any."""
+        select_within(folder, plan.half(number), what)
+        n_features = plan.store.n_features
+        with Run(folder, writable=False) as within:
+            first, selected, n_selected = candidates_of(within, n_features)
+            verdict, excluded = Verdict.of(within), within.inputs.excluded
+            n_iterations = within.progress().iteration
+        yield {
+            "n_iterations": n_iterations,
+            "n_selected": n_selected,
+            "selected": selected,
+            "first": (first if verdict is None else verdict.order)[:FIRST],
+            "n_ranked": n_features - (0 if excluded is None else len(excluded)),
+        }
 
 
 def select_by_halves(ledger: Run, plan: Plan) -> None:
@@ -158,23 +151,16 @@ def select_by_halves(ledger: Run, plan: Plan) -> None:
     n_halves, n_iterations = plan.request.halves or 0, ledger.progress().iteration
     plan, cluster = plan.asked(iterations=n_iterations), plan.request.cluster
     folder, done = ledger.run / HALVES_FOLDER, halves_done(ledger, n_halves)
+    folders = [folder / str(number) for number in range(n_halves)]
     missing = [number for number in range(n_halves) if number not in done]
-
-    def one_by_one() -> Iterator[tuple[int, Half]]:
-        for number in missing:
-            here = named(f"half {number + 1} of {n_halves}", plan.watch)
-            half = replace(plan.half(number), watch=here)
-            if (found := _selected_by(half, folder / str(number), ledger)) is None:
-                return
-            yield number, found
-
-    found = one_by_one()
+    memory_mb = plan.request.cap_mb if cluster is None else cluster.worker_memory_mb
+    place = WorkerStore.of(plan.store, memory_mb)
+    job = HalfJob(place, plan.spec.to_json(), plan.inputs, n_iterations)
+    found = job.one_by_one(plan, dict.fromkeys(missing, ledger), folders)
     if cluster is not None and missing and fits_workers(cluster, plan, "halves"):
-        place = WorkerStore.of(plan.store, cluster.worker_memory_mb)
-        job = HalfJob(place, plan.spec.to_json(), plan.inputs, n_iterations)
         found = job.by_workers(plan, dict.fromkeys(missing))
     for number, half in found:
         ledger.write_arrays(f"half-{number}", half)
-        remove_part(folder / str(number))
+        remove_part(folders[number])
     if len(halves_done(ledger, n_halves)) == n_halves:
         shutil.rmtree(folder, ignore_errors=True)

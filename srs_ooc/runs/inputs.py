@@ -18,6 +18,7 @@ from srs_ooc.base.arrays import Bools, Indices, Ints, Ints32, Uints, Uints32
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes, number_of
+from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.evidence.null_model import NullModel
 from srs_ooc.native._native import hash_text
 from srs_ooc.samplers.column_scores import integer_weights
@@ -356,6 +357,11 @@ class Inputs:
             parts = np.concatenate([null.basis.ravel(), null.strata, null.scores])
             given["null_model"] = f"{null.basis.shape[1]} columns, {digest(parts, 'numbers')}"
         return {name: text for name, text in given.items() if text is not None}
+
+    @property
+    def null_digest(self) -> str:
+        """Identifies the null model."""
+        return self.digests.get("null_model", NOT_ADJUSTED)
 
     def validation_places(self) -> Ints32 | None:
         """Return the places among the rows of those that are held out."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,11 +20,12 @@ from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.learners.tree_learner import TREE, UNWEIGHTED, learner_named
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import InputFiles, Inputs
+from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.run import Run
+from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import TrainingShape, shape_of
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import RunSpec, declared, notes_of
+from srs_ooc.runs.spec import RunSpec, declared
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.training import adjusted_inputs, fit_of, training_response
 from srs_ooc.runs.weights import Scoring
@@ -155,7 +157,7 @@ class Plan:
             n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
             n_stored_rows=n_rows,
         )
-        return cls(request, settle(request, shape), shape)
+        return cls(request, settle(request, shape, {}), shape)
 
     @classmethod
     def _settled(cls, store: Store, inputs: Inputs, request: Request) -> Self:
@@ -164,12 +166,24 @@ class Plan:
         if names != NOT_ADJUSTED and inputs.null_model is None:
             n_basis, fit = fit_of(store, inputs, names)
             shape = replace(shape, n_basis=n_basis)
-        spec = settle(request, shape, store.fingerprint, digests_of(store, inputs, request))
+        spec = settle(request, shape, digests_of(store, inputs, request))
         return cls(request, spec, shape, store, inputs, fit)
 
     def asked(self, **how: Any) -> Self:
         """Return the same run, of which other things are asked."""
         return replace(self, request=replace(self.request, **how))
+
+    def begin(self, run: Path, planned: dict[str, Any] | None = None) -> None:
+        """Create the folder of the run, with what was ``planned``; errors as of ``Run.create``."""
+        meta = {
+            "spec": self.spec.to_json(),
+            PLACES: places_of(self.store.place, run),
+            "planned": planned,
+            "memory_mb": self.request.cap_mb,
+            "iterations": self.n_iterations,
+            VALID: 0 if self.saves else None,
+        }
+        Run.create(run, meta, self.inputs.arrays)
 
     def variant(self, spec: RunSpec, inputs: Inputs, **asked: Any) -> Self:
         """Return the plan of another run on the store, of which other things may be ``asked``."""
@@ -302,9 +316,11 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
-        n_rows, n_candidates = self.shape.n_rows, self.shape.n_candidates
-        few = [] if self.table is None else self.task.few(self.spec, n_candidates)
-        return *notes_of(self.spec, n_rows, n_candidates), *few
+        spec, n_candidates = self.spec, self.shape.n_candidates
+        of_method = spec.sampler.notes(self.shape.n_rows, n_candidates)
+        of_learner = spec.learner.notes(spec.sampler, n_candidates, spec.subspace_size)
+        few = [] if self.table is None else self.task.few(spec, n_candidates)
+        return *of_method, *of_learner, *few
 
     @property
     def is_remote(self) -> bool:
@@ -418,10 +434,11 @@ def asked_of(store: Store, request: Request) -> tuple[Inputs, Request]:
 
 
 def digests_of(store: Store, inputs: Inputs, request: Request) -> dict[str, str]:
-    """Return what identifies the features and rows of a request, and an added target."""
-    if request.target is None:
-        return inputs.digests
-    return inputs.digests | {"target": store.of_target(request.target).target_identity}
+    """Return what identifies a store, the features and rows of a request, and an added target."""
+    found = {"store": store.fingerprint, **inputs.digests}
+    if request.target is not None:
+        found["target"] = store.of_target(request.target).target_identity
+    return found
 
 
 def _with_covariates(store: Store, request: Request) -> Request:

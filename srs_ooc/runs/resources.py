@@ -29,7 +29,7 @@ from srs_ooc.runs.engine import (
     taken,
 )
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
@@ -127,12 +127,7 @@ class Resources:
             budget.check()
             budget.spend(plan.spec, plan.shape, asked.threads, left, grows=grows)
             resources = cls(here, plan.task, budget, stack)
-            executor: AbstractContextManager[Executor]
-            if asked.cluster is not None:
-                executor = closing(resources.elsewhere(asked.cluster, plan.spec.n_columns))
-            else:
-                executor = executor_of(resources.source, resources.learner, resources.blocks)
-            resources.executor = stack.enter_context(executor)
+            resources.executor = stack.enter_context(resources.workers())
             plan.store.check_unchanged()  # what is open by now stays what it is
             yield resources
 
@@ -232,36 +227,32 @@ class Resources:
             judge=spec.judging,
         )
 
-    def closing_executor(
-        self, min_samples_leaf: int, most: int
-    ) -> AbstractContextManager[Executor]:
-        """Return an executor for trees on at most ``most`` features, all of them candidates.
+    def workers(self, stage: tuple[int, int] | None = None) -> AbstractContextManager[Executor]:
+        """Return the workers of the main loop, or of a closing ``stage`` (:class:`GrowJob`).
 
-        It takes the blocks of the main loop's, which must be idle and is not used again; on a
+        That takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
         """
-        if (cluster := self.plan.request.cluster) is not None:
-            return closing(self.elsewhere(cluster, most, (min_samples_leaf, most)))
-        return executor_of(self.source, self.closing_learner(min_samples_leaf, most), self.blocks)
+        if (cluster := self.plan.request.cluster) is None:
+            return executor_of(self.source, self.learner_for(stage), self.blocks)
+        task, there = self.task, WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
+        told = task.rows, task.target, self.plan.saves and stage is None, stage, task.weights
+        job = GrowJob(there, self.spec.to_json(), *told)
+        n_columns = self.spec.n_columns if stage is None else stage[1]
+        round_size = self.spec.run.round_size if stage is None else TREES
+        return closing(BatchExecutor(cluster.line(job), n_columns, round_size))
 
-    def closing_learner(self, min_samples_leaf: int, most: int) -> Learner:
-        """Return what grows trees of a closing stage."""
-        leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
+    def learner_for(self, stage: tuple[int, int] | None) -> Learner:
+        """Return what works in the main loop, or grows trees of a closing ``stage``."""
+        if stage is None:
+            return self.learner
+        leaf, most = stage
+        leaf = max(self.spec.learner.min_samples_leaf, leaf)
         how = replace(self.spec.learner.limits, max_features=most, min_samples_leaf=leaf)
         trees: Learner = replace(
             self.trees, limits=how, subspace_size=most, n_trees=1, records=False, candidates=False
         )
         return trees if (scorer := scorer_of(self.spec.judging)) is None else scorer(trees)
-
-    def elsewhere(
-        self, cluster: Cluster, n_columns: int, closing: tuple[int, int] | None = None
-    ) -> BatchExecutor:
-        """Return an executor at workers elsewhere; see :class:`GrowJob` for ``closing``."""
-        task, there = self.task, WorkerStore.of(self.plan.store, cluster.worker_memory_mb)
-        told = task.rows, task.target, self.plan.saves and closing is None, closing, task.weights
-        job = GrowJob(there, self.spec.to_json(), *told)
-        round_size = self.spec.run.round_size if closing is None else TREES
-        return BatchExecutor(cluster.line(job), n_columns, round_size)
 
 
 def categorical_features(store: Store) -> Bools | None:
@@ -320,9 +311,7 @@ class GrowJob(Job):
             task = replace(plan.task, target=self.target, weights=self.weights)
             resources = Resources(plan, task, budget, stack)
             ahead = stack.enter_context(ReadAhead(resources.source.columns))
-        learner: Learner = resources.learner
-        if self.closing is not None:
-            learner = resources.closing_learner(*self.closing)
+        learner = resources.learner_for(self.closing)
         for block in resources.blocks:
             block.tiled = learner.tiled
         blocks = pool_of(resources.blocks)

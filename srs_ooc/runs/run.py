@@ -1,7 +1,6 @@
 """A run that is open: its ledger, and what it says of identity, inputs, store and trees."""
 
 import os
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -44,14 +43,6 @@ class Run(Ledger):
         As of :class:`Ledger`; from an attribute, if what it is read from is damaged, of another
         version, or a network's.
     """
-
-    @classmethod
-    def begin(
-        cls, run: Path, store: Store, spec: RunSpec, inputs: Inputs, facts: Mapping[str, object]
-    ) -> None:
-        """Create the folder of a run on a store, with further facts; errors as of ``create``."""
-        meta = {"spec": spec.to_json(), PLACES: places_of(store.place, run), **facts}
-        cls.create(run, meta, inputs.arrays)
 
     @cached_property
     def spec(self) -> RunSpec:

@@ -60,7 +60,7 @@ def closed(
     sampler = Elimination(survivors, key, shares, most, n_each=n_each)
     book = None if ledger is None else StageBook(ledger, until)
     leaf = floor(elimination.LEAF_SHARE * spec.learner.n_grown(resources.n_rows))
-    with resources.closing_executor(leaf, sampler.capacity) as executor:
+    with resources.workers((leaf, sampler.capacity)) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")
         watch = resources.plan.watch

@@ -10,7 +10,6 @@ from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Watch
 from srs_ooc.runs import halves
-from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.plan import Plan, asked_of, digests_of
 from srs_ooc.runs.request import DEFAULT_ITERATIONS, Request
 from srs_ooc.runs.run import HALVES, Run
@@ -43,14 +42,10 @@ def open_or_create(
         return ledger
     plan = Plan.of(store, request)
     planned = None if expected is None else expected(plan)
-    default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
-    facts = {
-        "planned": planned,
-        "memory_mb": request.cap_mb,
-        "iterations": default if request.iterations is None else request.iterations,
-        VALID: 0 if request.save_trees else None,
-    }
-    Run.begin(run, store, plan.spec, plan.inputs, facts)
+    if request.iterations is None:
+        default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
+        plan = plan.asked(iterations=default)
+    plan.begin(run, planned)
     return Run(run, writable=True)
 
 

@@ -18,17 +18,12 @@ from srs_ooc.learners.tree_learner import (
 )
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
-from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec, declared
+from srs_ooc.runs.spec import JUDGES, NOT_GIVEN, RunParams, RunSpec, declared
 from srs_ooc.samplers.base import PREDICTIONS, Method, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
 
-def settle(
-    request: Request,
-    shape: TrainingShape,
-    store: str = "",
-    digests: Mapping[str, str] | None = None,
-) -> RunSpec:
+def settle(request: Request, shape: TrainingShape, digests: Mapping[str, str]) -> RunSpec:
     """Turn a request into the identity of a new run, with defaults where nothing was given.
 
     Parameters
@@ -37,23 +32,23 @@ def settle(
         With options by name; its cap bounds q.
     shape : TrainingShape
         What the run is trained on.
-    store : str
-        Fingerprint of the store; empty where there is none.
-    digests : dict, optional
-        What identifies its files, an added target and a null model, by name in an identity.
+    digests : dict
+        What identifies the store, files, an added target and a null model, by name in an identity.
 
     Raises
     ------
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
-    options, saves = {**request.options, **(digests or {})}, bool(request.save_trees)
+    options, saves = {**request.options, **digests}, bool(request.save_trees)
     given, cap_nbytes = dict(options), request.cap_nbytes
     given["method"] = given.get("method") or RunParams.options()["method"].default
     kind, method = learner_named(given.get("model", TREE)), method_of(given["method"])
     kind.check_given(given, saves_trees=saves)
-    judges = kind.judges or method.judges
-    given["judge"] = given.get("judge") or _default_judge(options, judges, saves)
+    judges = kind.judges or method.judges  # what cannot run under tests has its own
+    is_of_probe = saves or any(name in options for name in JUDGES["probe"].options())
+    usual = "probe" if is_of_probe else "tests"  # a probe keeps the ensemble
+    given["judge"] = given.get("judge") or (usual if "tests" in judges else judges[0])
     size, max_features = (given.pop(name, None) for name in ("subspace_size", "max_features"))
     run = RunParams.settle(given, shape)
     _check_belong(options, run, method, kind)
@@ -69,7 +64,7 @@ def settle(
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
     held = {name: options.get(name, default) for name, default in NOT_GIVEN.items()}
-    draft = RunSpec(store, run=run, sampler=sampler, learner=learner, judging=judging, **held)
+    draft = RunSpec(run=run, sampler=sampler, learner=learner, judging=judging, **held)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves)
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves, n_workers=2)
     default = _default_size(draft, shape.n_candidates, largest, for_two)
@@ -115,17 +110,6 @@ def _default_size(draft: RunSpec, n_candidates: int, largest: int, for_two: int)
     return default if few else min(default, for_two)
 
 
-def _default_judge(options: Mapping[str, Any], judges: tuple[str, ...], saves_trees: bool) -> str:
-    """Return ``tests``, unless what else was asked is of another judge, or keeps the ensemble.
-
-    What cannot run under it has ``judges`` of its own.
-    """
-    if "tests" not in judges:
-        return judges[0]
-    is_of_probe = any(name in options for name in JUDGES["probe"].options())
-    return "probe" if is_of_probe or saves_trees else "tests"
-
-
 def _check_belong(
     options: Mapping[str, Any], run: RunParams, method: type[Method], kind: type[TreeParams]
 ) -> None:
@@ -136,7 +120,7 @@ def _check_belong(
             f"{run.judge}. Leave it out, or choose another method."
         )
     own = method.options()
-    chosen = {*RunParams.options(), *own, *kind.options(), *JUDGES[run.judge].options(), *INPUTS}
+    chosen = {*NOT_GIVEN, *RunParams.options(), *own, *kind.options(), *JUDGES[run.judge].options()}
     chosen.add("model")  # of trees, too
     for name in options:
         if name not in chosen:
@@ -179,7 +163,7 @@ def check_same(options: Mapping[str, Any], spec: RunSpec, run: str) -> None:
     held = {n: o.default for kind in learners() for n, o in kind.options().items()} | held
     differences = []
     for name, value in options.items():
-        given = value if name in INPUTS else _canonical(name, value, known[name], spec)
+        given = value if name in NOT_GIVEN else _canonical(name, value, known[name], spec)
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if given is not None and str(given) != str(found):
             differences.append(f"{flag_of(name).removeprefix('--')} {found} (asked for: {given})")

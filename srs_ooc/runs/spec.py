@@ -19,10 +19,10 @@ JUDGES: dict[str, type[Judge]] = {
 }
 """Each judge by its name."""
 NOT_GIVEN = {
-    "excluded": "none", "rows": "all", "validation": "none", "null_model": "none", "target": OWN,
+    "store": "", "excluded": "none", "rows": "all", "validation": "none", "null_model": "none",
+    "target": OWN,
 }  # fmt: skip
-INPUTS = tuple(NOT_GIVEN)
-"""Those that the identity has digests of: files, a null model, an added target."""
+"""What the identity has digests of (store, files, a null model, an added target), where none is."""
 
 _OFTEN_NOT = ("validation", "null_model", "target")
 """Those that the identity has only where they were given."""
@@ -156,8 +156,7 @@ class RunSpec:
 
     def on_rows(self, inputs: Inputs) -> Self:
         """Return the same on the rows of ``inputs``."""
-        found = NOT_GIVEN | inputs.digests
-        return replace(self, rows=found["rows"], null_model=found["null_model"])
+        return replace(self, rows=inputs.digests["rows"], null_model=inputs.null_digest)
 
     @property
     def subspace_size(self) -> int:
@@ -207,9 +206,3 @@ class RunSpec:
     def n_columns(self) -> int:
         """Columns of a block: those of a subspace, and the probe where there is one."""
         return self.subspace_size + isinstance(self.judging, ProbeJudge)
-
-
-def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
-    """Return what is worth saying before a run starts."""
-    notes = spec.learner.notes(spec.sampler, n_candidates, spec.subspace_size)
-    return spec.sampler.notes(n_rows, n_candidates) + notes

@@ -12,13 +12,12 @@ from threading import Semaphore
 from typing import Any, ClassVar
 
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
-from srs_ooc.base.errors import BudgetError, RunError
+from srs_ooc.base.errors import BudgetError, StoppedError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.text import MB
 from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work
-from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.run import Run
@@ -49,10 +48,15 @@ class WholeRunJob(Job):
     """What its parts are called together."""
 
     @abstractmethod
-    def done(self, plan: Plan, number: int, what: Any, folder: Path) -> Any:
-        """Do a run in ``folder``, which goes afterwards; None if it was told to stop.
+    def steps(self, plan: Plan, number: int, what: Any, folder: Path) -> Iterator[Any]:
+        """Do a run in ``folder``; yield what has come of it, the last time all of it.
 
         ``plan`` is that of the run on all rows, under the cap that a part has.
+
+        Raises
+        ------
+        StoppedError
+            If it is told to stop; what was yielded before is worth keeping.
         """
 
     def prepare(self, n_threads: int, stack: ExitStack) -> Work:
@@ -73,15 +77,28 @@ class WholeRunJob(Job):
             def wanted(number: int, what: Any) -> Any:
                 here = replace(plan, watch=_watch_of(number, tell, self.n_iterations))
                 with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    found = self.done(here, number, what, Path(folder) / f"{self.label}.run")
-                if found is None:
-                    raise RunError("expected a run that is wanted, found one that was given up.")
+                    *_, found = self.steps(here, number, what, Path(folder) / f"{self.label}.run")
                 return found
 
             with room, growth_counted():
                 return batch.done(wanted)
 
         return work
+
+    def one_by_one(
+        self, plan: Plan, parts: dict[int, Any], folders: list[Path]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (number, outcome) of each part as it is done here, and as more has come of it.
+
+        ``folders`` are those of all parts by number, of which ``parts`` are still to be done. It
+        ends early if told to stop.
+        """
+        with suppress(StoppedError):
+            for number, what in parts.items():
+                watch = named(f"{self.label} {number + 1} of {len(folders)}", plan.watch)
+                here = replace(plan, watch=watch)
+                for found in self.steps(here, number, what, folders[number]):
+                    yield number, found
 
     def by_workers(self, plan: Plan, parts: dict[int, Any]) -> Iterator[tuple[int, Any]]:
         """Yield (number, outcome) of each part as the plan's workers are done with it.
@@ -105,21 +122,26 @@ class WholeRunJob(Job):
                 yield number, outcome
 
 
-def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> bool:
-    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
+def select_within(folder: Path, plan: Plan, whole: Run | None = None) -> None:
+    """Do a run on some of a store's rows in ``folder``, until its iterations are done.
 
     What is there of it already is gone on with. ``whole`` is the run that this one is a part of, if
     it lies in that one's folder.
+
+    Raises
+    ------
+    StoppedError
+        If it is told to stop before.
     """
     if not folder.exists():
-        facts = {"memory_mb": plan.request.cap_mb, "iterations": plan.n_iterations, VALID: None}
         folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.begin(folder, plan.store, plan.spec, plan.inputs, facts)
+        plan.begin(folder)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
     with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
         here = Plan.of_run(within, plan.store, plan.request)
         search(within, replace(here, watch=plan.watch))
-        return is_done(within, plan.n_iterations)
+        if not is_done(within, plan.n_iterations):
+            raise StoppedError("expected a run that is wanted, found one that was given up.")
 
 
 def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:

@@ -188,7 +188,7 @@ def needs_of(shape, options, memory_mb, *, saves):
     found = {}
     for what, size in (("default", {}), ("largest", {"subspace_size": "max"})):
         asked = Request(options=options | size, memory_mb=memory_mb, save_trees=saves)
-        spec = settle(asked, form)
+        spec = settle(asked, form, {})
         found[f"{what} q"] = spec.subspace_size
         leases = Plan(asked, spec, form).leases()
         found[f"smallest cap at {what} q"] = PROCESS_NBYTES + total_nbytes(leases)

@@ -126,7 +126,7 @@ def test_halves_have_the_null_model_of_all_rows(store, tmp_path):
         null = half.inputs.null_model
         assert null is not None
         assert (null.basis == whole.basis[half.inputs.rows]).all()
-        assert half.spec.null_model == half.inputs.digests["null_model"] != plan.spec.null_model
+        assert half.spec.null_model == half.inputs.null_digest != plan.spec.null_model
     assert json_of("status", tmp_path / "a.run", "--json")["halves"]["done"] == 2
 
 

@@ -176,7 +176,7 @@ class Elsewhere(DaskCluster):
     """Workers that find something else at the place of the store."""
 
     def __init__(self, client, place, memory_mb=500):
-        super().__init__(client, memory_mb)
+        super().__init__(lambda: client, memory_mb)
         self.place = place
 
     def line(self, job):
@@ -198,21 +198,21 @@ def test_a_worker_without_the_store_or_with_another_is_one_clear_error(store, tm
         work(store, run, Elsewhere(client, tmp_path / "nowhere"))
     with pytest.raises(StoreError, match=r"worker on .*expected the store with fingerprint"):
         work(store, run, Elsewhere(client, other))
-    work(store, run, DaskCluster(client, 500))  # the run is as it was, and goes on
+    work(store, run, DaskCluster(lambda: client, 500))  # the run is as it was, and goes on
     assert srs_ooc.open_run(run).n_iterations == 30
 
 
 def test_a_worker_of_another_version_is_one_clear_error(store, tmp_path, client, monkeypatch):
     monkeypatch.setattr(dask_cluster, "__version__", "0.0.7")
     with pytest.raises(RunError, match=r"worker on .*expected srs-ooc 0\.0\.7"):
-        work(store, tmp_path / "a.run", DaskCluster(client, 500))
+        work(store, tmp_path / "a.run", DaskCluster(lambda: client, 500))
 
 
 def test_workers_too_small_for_a_block_are_refused_with_the_size_that_would_do(
     store, tmp_path, client
 ):
     with pytest.raises(BudgetError, match=r"--worker-memory-mb \d+"):
-        work(store, tmp_path / "a.run", DaskCluster(client, 20))
+        work(store, tmp_path / "a.run", DaskCluster(lambda: client, 20))
 
 
 def fails(version, job, batch):
@@ -499,7 +499,7 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, clie
     request = Request(options={"subspace_size": 20})
     plan = Plan.of(opened, request)
     for megabytes, fits in ((66, False), (500, True)):
-        cluster = DaskCluster(client, megabytes)
+        cluster = DaskCluster(lambda: client, megabytes)
         assert fits_workers(cluster, plan, "halves") == fits
     assert "halves come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text

@@ -331,7 +331,7 @@ def times_to_find_all(store, alpha, relevant):
     opened, inputs = Store.open(store), Inputs()
     options = {"alpha": alpha, "subspace_size": "12", "judge": "positive"}
     asked, times = Request(options=options, memory_mb=1000, threads=1), []
-    spec = settle(asked, shape_of(opened.manifest, inputs), opened.fingerprint)
+    spec = settle(asked, shape_of(opened.manifest, inputs), {"store": opened.fingerprint})
     with Resources.of(Plan.of_spec(spec, opened, inputs, asked)) as resources:
         for seed in range(N_RUNS):
             resources.spec = spec.with_seed(seed)

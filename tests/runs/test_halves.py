@@ -431,7 +431,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
     options = {"subspace_size": "1", "judge": "tests" if by_tests else "probe"}
     asked = Request(options=options, memory_mb=10**6)
     whole, half = (
-        total_nbytes(Plan(asked, settle(asked, shape), one).leases())
+        total_nbytes(Plan(asked, settle(asked, shape, {}), one).leases())
         for one in (shape, replace(shape, n_rows=ceil_div(n_rows, 2)))
     )
     assert half <= whole + NAMED_NBYTES
@@ -440,7 +440,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
 def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
     shape = TrainingShape(100_000, 500, 500, 2, 1)
     needs = {
-        total_nbytes(half_leases(settle(Request(options={"subspace_size": q}), shape), shape))
+        total_nbytes(half_leases(settle(Request(options={"subspace_size": q}), shape, {}), shape))
         for q in ("1", "100", "500")
     }
     assert len(needs) == 1

@@ -135,7 +135,7 @@ def test_memory_of_this_process_is_refused_on_the_command_line():
 
 def settled(n_features, cap_mb, n_rows=1000, **options):
     shape = TrainingShape(n_rows, n_features, n_features, 2, 1, n_stored_rows=n_rows)
-    return settle(Request(options=options, memory_mb=cap_mb), shape).draw_block
+    return settle(Request(options=options, memory_mb=cap_mb), shape, {}).draw_block
 
 
 def test_features_are_drawn_in_blocks_where_the_store_is_larger_than_the_cap():

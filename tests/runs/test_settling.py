@@ -323,7 +323,7 @@ def test_workers_elsewhere_are_refused_before_a_run_is_made_and_when_it_goes_on(
     checkerboard, tmp_path
 ):
     run, store = tmp_path / "x.run", Store.open(checkerboard)
-    cluster = DaskCluster(client=None, worker_memory_mb=512)
+    cluster = DaskCluster(lambda: None, worker_memory_mb=512)
     given = {"method": "rs", "subspace_size": "4", "model": "knn"}
     with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
         open_or_create(store, run, Request(options=given, iterations=4, cluster=cluster))
@@ -551,7 +551,7 @@ SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
 def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows, expected):
     saves = options.pop("save_trees", False)
     shape = replace(SHAPE, n_rows=n_rows, n_stored_rows=n_rows)
-    spec = settle(Request(options=options, save_trees=saves), shape)
+    spec = settle(Request(options=options, save_trees=saves), shape, {})
     assert spec.learner.row_sample == expected
 
 
@@ -566,17 +566,17 @@ def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows,
 )
 def test_samples_of_rows_that_cannot_be_are_refused(options, match):
     with pytest.raises(UsageError, match=match):
-        settle(Request(options=options), SHAPE)
+        settle(Request(options=options), SHAPE, {})
 
 
 def test_the_default_subspace_has_room_for_two_workers():
     shape = replace(SHAPE, n_rows=500, n_candidates=10**7, n_features=10**7, n_stored_rows=500)
     asked = Request(memory_mb=512)
-    spec = settle(asked, shape)
+    spec = settle(asked, shape, {})
     for n_cores in (1, 2, 8):
         budget = RunBudget(asked.cap_nbytes, Plan(asked, spec, shape).leases(), PROCESS_NBYTES)
         budget.spend(spec, shape, n_cores)
         assert budget.n_workers == min(2, n_cores)
     assert spec.subspace_size < 10**7 // 20
-    roomy = settle(Request(memory_mb=4000), shape)
+    roomy = settle(Request(memory_mb=4000), shape, {})
     assert roomy.subspace_size == 10**7 // 20

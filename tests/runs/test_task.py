@@ -100,7 +100,7 @@ def test_strata_that_hold_the_target_are_refused(tmp_path):
 
 def spec_by_default():
     shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
-    return settle(Request(memory_mb=4000), shape)
+    return settle(Request(memory_mb=4000), shape, {})
 
 
 # A row a group: whole groups trade places, and so p-values are those of all their arrangements.
@@ -211,7 +211,7 @@ def test_groups_that_cannot_be_tested_are_refused_with_what_to_do(target, groups
     """Pairs have one row of each class, in whatever order."""
     classes = tuple("abc"[: int(max(target)) + 1])
     shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, len(classes), 1, has_groups=True)
-    spec = settle(Request(memory_mb=4000), shape)
+    spec = settle(Request(memory_mb=4000), shape, {})
     with pytest.raises(UsageError, match=expected):
         task_of(target, classes, groups).check_exchangeable(spec)
 
