@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from inspect import Parameter, Signature
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,15 +27,14 @@ from srs_ooc import api
 from srs_ooc.base.arrays import Bools, Floats, Indices
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import Params, python_spelling, whole_given
+from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.ingestion.formats.in_memory import check_index, column_of, frame_library, levels_of
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.rows import check_counts
-from srs_ooc.learners.tree_learner import TREE, TreeParams
+from srs_ooc.learners.tree_learner import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB
-from srs_ooc.runs.spec import JUDGES, RunParams, declared
-from srs_ooc.samplers.srs import Srs
+from srs_ooc.runs.spec import declared
 from srs_ooc.store.opening import store_of
 from srs_ooc.store.store import Store
 
@@ -50,20 +48,6 @@ MOST_ROWS_OF_VALUES = 512
 """Of more rows only the range of values of each code is kept, which takes less disk."""
 _TEXTS, _NUMBERS = ("direction", "measure"), ("effect", "low", "high")
 _EFFECTS = np.dtype([*((name, object) for name in _TEXTS), *((name, float) for name in _NUMBERS)])
-
-
-_PARTS: list[type[Params]] = [RunParams, Srs, *JUDGES.values(), TreeParams]
-_PARAMETERS: dict[str, Any] = {
-    **{name: None for part in _PARTS for name in part.options() if name != "seed"},
-    **dict.fromkeys(("model", "model_params", "options", "n_features_to_select", "iterations")),
-    **dict.fromkeys(("halves", "min_class_rows", "n_jobs", "memory_mb", "cache_dir")),
-    **{"min_features_to_select": 0, "task": "auto", "random_state": 0, "verbose": 0},
-}
-"""Parameters of an estimator with their defaults; None is settled as on the command line."""
-_SIGNATURE = Signature(
-    [Parameter("self", Parameter.POSITIONAL_ONLY)]
-    + [Parameter(n, Parameter.KEYWORD_ONLY, default=v) for n, v in _PARAMETERS.items()]
-)
 
 
 def weights_text(weights: dict[str, float]) -> str:
@@ -365,13 +349,55 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     _saves_trees = False
     _kind = ""  # the only task there is
+    class_weight: dict[Any, float] | str | None
+    n_features_to_select: int | None
+    min_features_to_select: int
+    task: str
 
-    def __init__(self, **given: Any) -> None:
-        _SIGNATURE.bind(self, **given)  # which refuses others
-        # Kept as they are: scikit-learn compares them with what was given.
-        self.__dict__.update(_PARAMETERS | given)
-
-    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+    def __init__(
+        self,
+        *,
+        method: str | None = None,
+        judge: str | None = None,
+        model: str | None = None,
+        model_params: dict[str, Any] | None = None,
+        alpha: float | None = None,
+        subspace_size: int | str | None = None,
+        fdr: float | None = None,
+        keep: int | None = None,
+        closing: str | None = None,
+        adjust: Any = None,
+        pairs: str | None = None,
+        probe_min_draws: int | None = None,
+        probe_min_wins: float | None = None,
+        max_features: int | float | str | None = None,
+        impurity: str | None = None,
+        splitter: str | None = None,
+        thresholds: str | None = None,
+        min_impurity_decrease: float | None = None,
+        bootstrap: bool | None = None,
+        row_sample: int | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        trees_per_subspace: int | None = None,
+        draw_block: int | None = None,
+        round_size: int | None = None,
+        options: dict[str, Any] | None = None,
+        n_features_to_select: int | None = None,
+        min_features_to_select: int = 0,
+        iterations: int | None = None,
+        halves: int | None = None,
+        task: str = "auto",
+        min_class_rows: int | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        memory_mb: int | None = None,
+        cache_dir: str | Path | None = None,
+        verbose: int = 0,
+    ) -> None:
+        given = locals()  # kept as they are: scikit-learn compares them with what was given
+        self.__dict__.update({name: given[name] for name in given if name != "self"})
 
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
@@ -396,10 +422,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
 
     def _class_weight(self, store: Store) -> str | None:
         """Return weights by label as a run has them, 1 for a class that is not named."""
-        given: dict[Any, float] | str | None = self.class_weight
-        if not isinstance(given, dict):
-            return given
-        named = {str(label): float(weight) for label, weight in given.items()}
+        if not isinstance(self.class_weight, dict):
+            return self.class_weight
+        named = {str(label): float(weight) for label, weight in self.class_weight.items()}
         return weights_text({label: named.get(label, 1.0) for label in store.manifest.classes})
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None) -> Self:

@@ -271,7 +271,7 @@ SIZES = {
         [
             Change("The house, third step, first half", 0, 0, 1317),
             Change("Every file as its tool writes it", 700, 700, 140),
-            Change("The house, third step, second half", 0, 0, 1603),
+            Change("The house, third step, second half", 0, 0, 1573),
         ],
     ),
     "AST statements": (
@@ -279,7 +279,7 @@ SIZES = {
         [
             Change("The house, third step, first half", 0, 0, 661),
             Change("Every file as its tool writes it", 1376, 1376, 0),
-            Change("The house, third step, second half", 0, 0, 871),
+            Change("The house, third step, second half", 0, 0, 875),
         ],
     ),
     "C++ raw lines": (
