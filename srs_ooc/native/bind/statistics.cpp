@@ -226,33 +226,15 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, const RankTarge
     });
 }
 
-double log_of(double x) {
-    double out;
-    log_piece(&x, 1, &out);
-    return out;
-}
-
-// Fisher's sum of independent tests, by the order of operations of evidence/rank_tests.py's.
-double combined_log_p(const std::vector<double> &log_p) {
-    const double ln10 = log_of(10.0);
-    double total = 0, term = 1, tail = 0;
-    for (const double one : log_p) total += -one / ln10;
-    for (size_t i = 0; i < log_p.size(); ++i) tail += term, term *= total * (ln10 / double(i + 1));
-    return log_p.empty() ? 0.0 : -(total - log_of(tail) / ln10) * ln10;
-}
-
 // Tests the levels of some columns, in place of what is there of their location and spread.
 template <typename Test>
 void each_of_levels(const srs::AnyMatrix &columns, const Vector<const std::int64_t> &which, const Matrix<double> &log_p,
                     const Test test) {
     const srs::Codes codes = codes_of(columns);
-    std::vector<double> found;
     for (std::size_t i = 0; i < which.size(); ++i) {
         const auto j = static_cast<std::size_t>(which.data()[i]);
-        found.clear();
-        if (!test(codes.from(j * columns.shape(1)), found)) continue;
         double *own = log_p.data() + j * srs::N_CONTRASTS;
-        own[srs::LOCATION] = combined_log_p(found), own[srs::SPREAD] = std::numeric_limits<double>::quiet_NaN();
+        if (test(codes.from(j * columns.shape(1)), own[srs::LOCATION])) own[srs::SPREAD] = std::numeric_limits<double>::quiet_NaN();
     }
 }
 
@@ -267,11 +249,11 @@ void level_tests(srs::AnyMatrix columns, std::size_t n_codes, const RankTarget &
     const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, target_levels};
     if (covariates)
         return adjust(columns, n_codes, target, *covariates, limits, isa, [&](srs::AdjustedTests &tests) {
-            each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test_levels(column, exactly, found); });
+            each_of_levels(columns, which, log_p, [&](srs::Codes column, double &found) { return tests.test_levels(column, exactly, found); });
         });
     nb::gil_scoped_release release;
     srs::LevelTests tests(factorials_of(target), target, n_codes, limits);
-    each_of_levels(columns, which, log_p, [&](srs::Codes column, auto &found) { return tests.test(column, exactly, found); });
+    each_of_levels(columns, which, log_p, [&](srs::Codes column, double &found) { return tests.test(column, exactly, found); });
 }
 
 } // namespace

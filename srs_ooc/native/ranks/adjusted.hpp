@@ -93,11 +93,13 @@ class AdjustedTests {
         }
     }
 
-    // Appends those of the levels of a column whose codes have no order, one after the other, each against those still to
-    // come: of what the basis leaves of each, sums over the rows left are uncorrelated. False where LevelTests has none.
-    bool test_levels(Codes column, bool exactly, std::vector<double> &log_p) {
+    // A column whose codes have no order: its levels one after the other, each against those still to come; of what the basis
+    // leaves of each, sums over the rows left are uncorrelated. Squared normal scores are added. False where LevelTests has none.
+    bool test_levels(Codes column, bool exactly, double &log_p) {
         const std::vector<std::int32_t> order = order_levels(column);
         if (order.empty()) return false;
+        double scores = 0;
+        int degrees = 0;
         for (std::size_t j = 0; j + 1 < order.size(); ++j) {
             CodeScores &one = ask(column, j);
             one.all_known = j == 0 && !counts_[n_codes_];
@@ -109,9 +111,12 @@ class AdjustedTests {
             weigh(one);
             if (is_enough() || j + 2 == order.size())
                 test_asked(exactly, [&](std::size_t, double found) {
-                    if (!std::isnan(found)) log_p.push_back(found);
+                    if (std::isnan(found)) return;
+                    const double z = normal_score(found);
+                    scores += z * z, ++degrees;
                 });
         }
+        log_p = log_chi_squared(scores, degrees);
         return true;
     }
 
@@ -253,10 +258,10 @@ class AdjustedTests {
         found.finish(target_.nominal && drawn.size() > 1, drawn, n_rows, target_.shrink);
         fewest = std::min({fewest, n_rows - one.common, target_.nominal ? fewest : n_rows - most_});
         const double bar = gate(fewest, one.common, n_rows, target_.nominal && fewest < 4 * THICK);
-        if (!exactly && found.log_p > bar) return found.log_p;
+        if (!exactly && found.log_p_of(target_.one_against_rest) > bar) return found.log_p_of(target_.one_against_rest);
         take_steps(one, left);
         tabulation_.tabulate(steps_.data());
-        return contrast_log_p(log_factorial_, tabulation_.strata, found.log_p, bar, target_, true, false);
+        return contrast_log_p(log_factorial_, tabulation_.strata, found, bar, target_, true, false);
     }
     // Adds up products with a score of the target, less their means, and their variances; returns the rows known.
     double add_strata(const CodeScores &one, const double *x, const double *t, double &sum, double &variance, double &drawn) const {

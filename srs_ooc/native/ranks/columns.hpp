@@ -16,6 +16,7 @@ struct Target {
     const std::int64_t *scores = nullptr; // of levels, ascending; else they are ranked in each stratum
     bool screened = false; // whether the asymptotic test is enough
     double shrink = 1; // of what sums differ by from their means, where something was fitted to the rows
+    bool one_against_rest = true; // whether each class is tested against all others, besides all of them together
     bool two_classes() const { return nominal && n_targets == 2; }
     bool has_tiny_strata() const { // none is larger
         std::int64_t most = 0;
@@ -140,13 +141,21 @@ template <class Code> class Tabulation {
 };
 
 // The natural logarithm of a contrast's p-value: where the asymptotic screen shows anything, or ``exactly``, the test itself.
-inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &strata, double screened, double gate,
+// Of more than two classes all are tested together, and the one that differs most against the rest.
+inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &strata, const Asymptotic &found, double gate,
                              const Target &target, bool exactly, bool by_spread) {
+    const double screened = found.log_p_of(target.one_against_rest);
     if (!exactly && (target.screened || screened > gate)) return screened;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
         return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread, target.shrink);
-    return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread, target.shrink);
+    const double joint = classes_log_p(log_factorial, strata, in_strata, target.order, by_spread, target.shrink);
+    if (!target.one_against_rest || found.n_present < 3) return joint;
+    std::vector<std::int32_t> order{static_cast<std::int32_t>(found.farthest)};
+    for (const std::int32_t y : target.order)
+        if (y != order[0]) order.push_back(y);
+    const Strata parts = against_later(strata, in_strata, order, 0, by_spread);
+    return found.shared(joint, linear_log_p(log_factorial, parts, in_strata, true, false, target.shrink));
 }
 
 // The natural logarithm of the p-value of each contrast, [contrast]; NaN where the column has none, which follows from its
@@ -158,7 +167,7 @@ inline void column_shows(const LogFactorials &log_factorial, const Tabulation<Co
     const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
     const auto test = [&](Contrast contrast, const Strata &strata, const Asymptotic &found, double gate) {
         if (!found.is_there || !is_asked(contrast)) return;
-        log_p[contrast] = contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD);
+        log_p[contrast] = contrast_log_p(log_factorial, strata, found, gate, target, exactly, contrast == SPREAD);
     };
     const bool with_spread = is_asked(SPREAD) && !tabulation.tiny_strata;
     const AsymptoticScreen screen(tabulation.strata, target.nominal, target.n_targets, with_spread);

@@ -69,19 +69,29 @@ struct Asymptotic {
     std::vector<double> sums, variances;
     bool is_there = false; // by the column's margins alone
     double log_p = 0;
+    int n_present = 0;        // classes
+    std::size_t farthest = 0; // the class that differs most from the rest
+    double one = 0;           // the logarithm of its p-value
 
     explicit Asymptotic(std::size_t n_sums) : sums(n_sums, 0.0), variances(n_sums, 0.0) {}
     // ``shrink``: of the sums, where something was fitted to the rows.
     void finish(bool nominal, const std::vector<double> &drawn, double n_rows, double shrink) {
-        int present = 0;
-        double statistic = 0;
+        double statistic = 0, most = 0;
         for (std::size_t k = 0; k < sums.size(); ++k) {
-            present += nominal && drawn[k] > 0;
+            n_present += nominal && drawn[k] > 0;
             if (!(variances[k] > 1e-14)) continue;
             const double share = nominal && sums.size() > 2 ? 1 - drawn[k] / std::max(n_rows, 1.0) : nominal ? 0.5 : 1;
-            statistic += share * sums[k] * sums[k] / variances[k];
+            const double squared = sums[k] * sums[k] / variances[k];
+            statistic += share * squared;
+            if (squared > most) most = squared, farthest = k;
         }
-        log_p = log_chi_squared(statistic * shrink * shrink, nominal ? present - 1 : 1);
+        log_p = log_chi_squared(statistic * shrink * shrink, nominal ? n_present - 1 : 1);
+        if (n_present > 2) one = log_chi_squared(most * shrink * shrink, 1);
+    }
+    double log_p_of(bool one_against_rest) const { return one_against_rest && n_present > 2 ? shared(log_p, one) : log_p; }
+    // Of all classes together and of one against the rest, which was chosen among all (Bonferroni's inequality).
+    double shared(double joint, double of_one) const {
+        return log_of_two(joint, std::min(0.0, of_one + own_log(double(n_present))));
     }
 };
 
@@ -190,8 +200,9 @@ class AsymptoticScreen {
 
 constexpr double THICK = 25; // rows
 // Logarithms of p-values beyond which the test itself is made: 0.32; 0.045; where nothing is common 0.01, and
-// where that goes for the levels of a target as well 0.0027.
-constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9;
+// where that goes for the levels of a target as well 0.0027; of
+// categories and scores with light tails 0.06.
+constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9, LIGHT_GATE = -2.8;
 
 inline double gate(double fewest, double commonest, double n_rows, bool nominal) {
     if (fewest < THICK) return THIN_GATE;

@@ -1,9 +1,8 @@
 // Rank tests of a column of codes against the target, given the margins and within strata.
 #pragma once
 #include "ranks/contrasts.hpp"
+#include "ranks/joint.hpp"
 #include "ranks/saddlepoint.hpp"
-
-#include <optional>
 
 namespace srs {
 
@@ -101,15 +100,17 @@ struct LinearStratum {
 
 constexpr std::size_t MAX_LEVELS = 32;      // of a column, beside a target with more than two levels
 constexpr double EXACT_COST = 4e6, STRATUM_COST = 3e5, CASE_COST = 2000; // multiplications
+constexpr double PART_COST = 2e4; // of one of many tests that are joined: about what a saddlepoint takes
 constexpr double SMALL_STRATUM = 40;         // rows
 constexpr double LUMPY = 8;
 
 // The logarithm of P(|S - E S| >= what it is) of a linear test.
 class LinearTest {
   public:
-    // ``shrink``: of what the sum differs by from its mean, where something was fitted to the rows.
-    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata, double shrink = 1)
-        : log_factorial_(log_factorial), strata_(std::move(strata)) {
+    // ``shrink``: of what the sum differs by from its mean, where something was fitted to the rows; ``most``: what an exact
+    // distribution may cost.
+    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata, double shrink, double most)
+        : log_factorial_(log_factorial), strata_(std::move(strata)), most_cost_(most) {
         for (const LinearStratum &stratum : strata_) {
             mean_ += stratum.mean(), variance_ += stratum.variance(), sum_ += double(stratum.sum);
             span_ = std::gcd(span_, stratum.span());
@@ -145,8 +146,8 @@ class LinearTest {
         if (urn.counts.size() == 2) return log_p_two_levels(log_factorial_, urn, extreme);
         Enumeration enumeration(log_factorial_, urn);
         const double cases = CASE_COST * enumeration.n_cases(), cost = pmf_cost(urn);
-        if (cases < cost && cases <= EXACT_COST) return enumeration.log_p(extreme);
-        if (cost <= EXACT_COST) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
+        if (cases < cost && cases <= most_cost_) return enumeration.log_p(extreme);
+        if (cost <= most_cost_) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
         return NEVER;
     }
     double of_products() const {
@@ -156,7 +157,7 @@ class LinearTest {
         ProductSums sums = by_target
             ? ProductSums(one.level_counts, one.level_scores, one.target_counts, one.target_scores, span_)
             : ProductSums(one.target_counts, one.target_scores, one.level_counts, one.level_scores, span_);
-        if (sums.cost() > EXACT_COST) return NEVER;
+        if (sums.cost() > most_cost_) return NEVER;
         return sums.log_p(log_factorial_, std::fabs(sum_ - mean_) / double(span_));
     }
     bool all_known() const {
@@ -168,7 +169,7 @@ class LinearTest {
             const double points = double(urn.scores.back()) * double(std::min(urn.n_drawn, urn.n_rows - urn.n_drawn));
             cost += pmf_cost(urn) + width * points;
             width += points * double(stratum.span() / span_);
-            if (cost > EXACT_COST || width > MAX_POINTS) return false;
+            if (cost > most_cost_ || width > MAX_POINTS) return false;
         }
         return true;
     }
@@ -206,6 +207,7 @@ class LinearTest {
 
     const LogFactorials &log_factorial_;
     std::vector<LinearStratum> strata_;
+    const double most_cost_;
     double mean_ = 0, variance_ = 0, sum_ = 0;
     std::int64_t span_ = 0;
 };
@@ -220,7 +222,7 @@ inline ContingencyTable seen(const ContingencyTable &table, bool in_strata, bool
 // The logarithm of the p-value of a linear test of crossed strata; ``by_spread``: of their levels folded, one stratum
 // at a time, as there may be many.
 inline double linear_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
-                           bool two_classes, bool by_spread, double shrink = 1) {
+                           bool two_classes, bool by_spread, double shrink = 1, double most_cost = EXACT_COST) {
     std::vector<LinearStratum> parts;
     parts.reserve(strata.size());
     for (const ContingencyTable &all : strata) {
@@ -229,7 +231,7 @@ inline double linear_log_p(const LogFactorials &log_factorial, const Strata &str
         LinearStratum part(table, in_strata, two_classes);
         if (part.variance() > 0) parts.push_back(std::move(part));
     }
-    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts), shrink).log_p();
+    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts), shrink, most_cost).log_p();
 }
 
 // A class and those after it in the order: two levels of a target.
@@ -250,24 +252,6 @@ inline Strata against_later(const Strata &strata, bool in_strata, const std::vec
     return parts;
 }
 
-// The same of two levels and one stratum, as they come: what a linear test makes of each class, without its tables.
-class TwoLevels {
-  public:
-    explicit TwoLevels(const ContingencyTable &table) : table_(table), n_ones_(table.levels()[1]), n_rows_(n_ones_ + table.levels()[0]) {}
-    // The logarithm of the p-value of the next class; NEVER where it is lost to underflow.
-    double next(const LogFactorials &log_factorial, std::size_t target) {
-        const std::int64_t n_both = table_.at(1, target), n_drawn = table_.at(0, target) + n_both;
-        const Urn urn{{n_rows_ - n_ones_, n_ones_}, {0, 1}, n_rows_, n_drawn};
-        const bool differs = n_ones_ && n_ones_ < n_rows_ && n_drawn && n_drawn < n_rows_;
-        n_rows_ -= n_drawn, n_ones_ -= n_both;
-        return differs ? log_p_two_levels(log_factorial, urn, Extreme::of(urn.mean(), double(n_both))) : 0;
-    }
-
-  private:
-    const ContingencyTable &table_;
-    std::int64_t n_ones_, n_rows_;
-};
-
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
 // exchangeable, so the p-values are valid one given the other; their normal scores squared are added. Classes of which
 // no row is here would add a degree of freedom and nothing else.
@@ -279,16 +263,18 @@ inline double classes_log_p(const LogFactorials &log_factorial, const Strata &st
     std::vector<std::int32_t> order;
     for (const std::int32_t y : all)
         if (rows[static_cast<std::size_t>(y)]) order.push_back(y);
-    const bool has_two = strata.size() == 1 && !in_strata && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty();
-    std::optional<TwoLevels> two;
-    if (has_two) two.emplace(strata[0]);
+    if (strata.size() == 1 && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty()) {
+        std::vector<std::int64_t> cells;
+        for (const std::int32_t y : order)
+            for (std::size_t l = 0; l < 2; ++l) cells.push_back(strata[0].at(l, static_cast<std::size_t>(y)));
+        return joint_log_p({std::move(cells), 1, order.size(), 2}, true);
+    }
+    const double cost = order.size() > 5 ? PART_COST : EXACT_COST;
     double sum = 0;
     int degrees = 0;
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
-        double log_p = two ? two->next(log_factorial, static_cast<std::size_t>(order[j])) : NEVER;
-        if (!(log_p > NEVER))
-            log_p = linear_log_p(log_factorial, against_later(strata, in_strata, order, j, by_spread), in_strata, true, false, shrink);
-        const double z = normal_score(log_p);
+        const Strata parts = against_later(strata, in_strata, order, j, by_spread);
+        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true, false, shrink, cost));
         sum += z * z;
         ++degrees;
     }
