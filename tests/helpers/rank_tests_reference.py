@@ -306,7 +306,7 @@ def is_of_three_levels(tables, target):
 
 
 def three_levels_p(table):
-    """Sum what is as likely, given the margins, with a sum of w exp(3.2 |z|) of codings as large."""
+    """Sum what is as likely, a sum of w exp(3.2 |z|) of codings as large."""
     counts, drawn = np.sum(table, axis=1), int(np.sum(table, axis=0)[1])
     n = int(counts.sum())
     if drawn in (0, n):
