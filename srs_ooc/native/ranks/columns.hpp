@@ -163,8 +163,9 @@ inline void column_shows(const LogFactorials &log_factorial, const Tabulation<Co
     const ContingencyTable &first = tabulation.strata[0];
     if (target.two_classes() && target.n_strata == 1 && first.n_levels == 3 && first.scores.empty() && target.shrink == 1) {
         if (is_asked(LOCATION)) { // all that three levels can show
-            const double found = three_levels_asymptotic(first);
-            const bool stays = !exactly && (target.screened || found > THREE_LEVELS_GATE);
+            bool is_thin = false;
+            const double found = three_levels_asymptotic(first, is_thin);
+            const bool stays = !exactly && (target.screened || (!is_thin && found > THREE_LEVELS_GATE));
             log_p[LOCATION] = stays ? found : ThreeLevelsTest(log_factorial, first).log_p();
         }
     } else {

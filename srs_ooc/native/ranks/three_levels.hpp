@@ -11,15 +11,16 @@ constexpr double CODINGS[N_CODINGS][3] = {{0, 1, 2}, {0, 1, 1}, {0, 0, 1}, {0, 1
 constexpr double CODING_WEIGHTS[N_CODINGS] = {0.6, 0.15, 0.15, 0.1}, CODING_DISTANCE = 3.2;
 constexpr double THREE_LEVELS_GATE = -2.8; // of the logarithm of Pearson's p-value: beyond .06 it stays
 
-// The logarithm of Pearson's p-value, of two degrees of freedom.
-inline double three_levels_asymptotic(const ContingencyTable &table) {
+// The logarithm of Pearson's p-value, of two degrees of freedom; ``is_thin``: whether rows are too few for it.
+inline double three_levels_asymptotic(const ContingencyTable &table, bool &is_thin) {
     const std::int32_t *cells = table.cells.data();
     const double r = cells[1] + cells[3] + cells[5], n = r + cells[0] + cells[2] + cells[4];
-    double sum = 0;
+    double sum = 0, commonest = 0;
     for (std::size_t l = 0; l < 3; ++l) {
         const double rows = cells[2 * l] + cells[2 * l + 1], off = cells[2 * l + 1] - r * rows / n;
-        sum += off * off / rows;
+        sum += off * off / rows, commonest = std::max(commonest, rows);
     }
+    is_thin = n < 4 * THICK || std::min({r, n - r, n - commonest}) < THICK;
     return r > 0 && r < n ? -0.5 * sum * n * (n - 1) / (r * (n - r)) : 0;
 }
 
