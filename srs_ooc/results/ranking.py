@@ -343,7 +343,7 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
         cautions.append(("Rows are in order", text))
     elif not manifest.classes and _in_order(target > np.median(target), 2, manifest):
         text = (
-            "The target follows the order of rows. If they were measured in this order, what drifts "
+            "The target follows the order of rows. If they were measured so, what drifts "
             "goes with it: give days or plates as --strata or --covariates at ingest. If they were "
             "sorted later, nothing is wrong."
         )
