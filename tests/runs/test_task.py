@@ -396,7 +396,7 @@ def test_weights_of_any_size_are_taken(weighted, tmp_path):
     assert all(0 < value < math.inf for value in importance.values()), importance
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("n_groups", [40, 100])
 @pytest.mark.parametrize("kind", ["numbers", "ones of 3%", "counts", "half missing"])
 @pytest.mark.parametrize("gap", [0.0, 0.2, 0.4, 0.7])
