@@ -73,6 +73,7 @@ def covariates_of(form: str, n: int, rng: Rng) -> tuple[list[Covariate], Floats,
         return [Covariate(f"c{i}", part) for i, part in enumerate(parts)], acts, acts
     acts = {
         "linear": u,
+        "linear, with error": u,
         "curved": u**2,
         "wave": np.sin(3 * u),
         "step": np.where(u > 0.3, 1.0, 0.0),
@@ -87,6 +88,8 @@ def covariates_of(form: str, n: int, rng: Rng) -> tuple[list[Covariate], Floats,
     if form == "step, in classes":  # age as a number, and as twelve classes of one size
         twelfths = (stats.rankdata(u, "ordinal") - 1) * 12 // n
         age += [Covariate("class", twelfths, tuple(f"a{i}" for i in range(12)))]
+    if form == "linear, with error":  # of reliability .8
+        age = [Covariate("age", u + rng.normal(0, 0.5 * u.std(), n))]
     if form == "wave, each sex":  # the age of women and that of men, each missing where it is not
         age = [Covariate(f"age {i}", np.where(sex == i, u, np.nan)) for i in range(2)]
     return both if form in ("product", "wave by sex") else age, unit(acts), unit(follows)
@@ -155,6 +158,7 @@ CELLS = [
     *[Cell(form, n) for n in (200, 1000) for form in ("12 levels", "product")],
     *[Cell(form, n) for n in (200, 1000) for form in ("wave by sex", "wave, each sex")],
     *[Cell(form, n) for n in (200, 1000) for form in ("step", "step, in classes")],
+    *[Cell("linear, with error", n) for n in (200, 1000)],
     *[Cell("curved", n, kind) for n in (200, 1000) for kind in ("90:10", "three", "numbers")],
     *[Cell("curved", n, kind) for n in (200, 1000) for kind in ("heavy", "uneven", "censored")],
     *[Cell("none", 200, kind) for kind in ("90:10", "three", "numbers", "censored")],

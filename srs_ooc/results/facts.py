@@ -15,6 +15,7 @@ from srs_ooc.base.options import WordOrFile, flag_of, line_of
 from srs_ooc.base.text import ceil_div, cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
+from srs_ooc.evidence.rank_tests import CERTAIN
 from srs_ooc.results.feature_record import held_text, lambda_text, size_text, why_none
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
@@ -251,7 +252,8 @@ def _surety(report: Report) -> list[str]:
     if report.reading.is_provisional:
         return ["Nothing is sure before the verdict, which comes after the last iteration."]
     if verdict is not None:
-        n, bound = verdict.n_selected, ceil(float(spec.fdr) * verdict.n_selected)
+        n = verdict.n_selected
+        bound = ceil((0.999 * float(spec.fdr) + CERTAIN) * n)  # docs/evidence.md
         return [
             f"Of {n:,} selected expect at most {bound:,} to be false."
             if n

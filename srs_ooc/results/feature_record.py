@@ -46,9 +46,9 @@ def lambda_cautions(verdict: Verdict) -> dict[str, tuple[bool, str]]:
         "The p-values are too small over all features": (
             found == "above",
             f"{said}; 1 is right. Something that goes with the target also goes with most features "
-            "(a covariate left out, or a form that the null model lacks), or most features truly "
-            "matter. What is known of the rows (a batch, a site, age): give it as --covariates at "
-            "ingest, and `run --adjust all`.",
+            "(a covariate measured with error, or left out, or a form that the null model lacks), "
+            "or most features truly matter. What is known of the rows (a batch, a site, age): give "
+            "it as --covariates at ingest, and `run --adjust all`.",
         ),
         "The p-values are too large over all features": (
             found == "below",

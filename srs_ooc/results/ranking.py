@@ -341,21 +341,35 @@ def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, 
             ". If days, plates or a drift do so too, give them as --strata at ingest."
         )
         cautions.append(("Rows are in order", text))
+    elif not manifest.classes and _in_order(target > np.median(target), 2, manifest):
+        text = (
+            "The target follows the order of rows. If they were measured so, what drifts "
+            "goes with it: give days or plates as --strata or --covariates at ingest. If they were "
+            "sorted later, nothing is wrong."
+        )
+        cautions.append(("Rows are in order", text))
     return cautions
+
+
+def _in_order(classes: NDArray[Any], n_classes: int, manifest: Manifest) -> bool:
+    """Tell whether classes surely follow the rows, where neither strata nor groups were given."""
+    if not manifest.row_columns.keys().isdisjoint(("strata", "groups")):
+        return False
+    rows = np.arange(len(classes), dtype=np.uint16)[None]
+    tested = RankTarget.of_classes(classes.astype(np.int64), n_classes)
+    return bool(strongest_contrasts(rows, rows.size, tested)[0] >= SURE)
 
 
 def _drifting(columns: NDArray[Any], target: NDArray[Any], manifest: Manifest) -> Bools:
     """Tell which columns rise or fall with the rows within each class, where classes do so too.
 
-    Not looked for with numbers as targets, nor where strata or groups of rows were given.
+    Not looked for with numbers as targets, of which there is no part without an order, nor where
+    strata or groups of rows were given.
     """
-    if manifest.classes and manifest.row_columns.keys().isdisjoint(("strata", "groups")):
-        n_rows, classes = len(target), target.astype(np.int64)
-        tested = RankTarget.of_classes(classes, len(manifest.classes))
-        if strongest_contrasts(np.arange(n_rows, dtype=np.uint16)[None], n_rows, tested)[0] >= SURE:
-            within = RankTarget.of_values(np.arange(float(n_rows)), classes)
-            only, missing = Contrast.LOCATION, manifest.missing_code
-            return strongest_contrasts(columns, missing, within, only=only)[0] >= SURE
+    if manifest.classes and _in_order(target, len(manifest.classes), manifest):
+        within = RankTarget.of_values(np.arange(float(len(target))), target.astype(np.int64))
+        only, missing = Contrast.LOCATION, manifest.missing_code
+        return strongest_contrasts(columns, missing, within, only=only)[0] >= SURE
     return np.zeros(len(columns), np.bool_)
 
 

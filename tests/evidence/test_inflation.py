@@ -175,6 +175,24 @@ def test_matched_rows_that_are_compared_as_if_they_were_not_are_seen():
     assert found["lambda_is"] is None
 
 
+@pytest.mark.slow
+def test_rows_that_come_in_pairs_raise_the_bar_too():
+    """Rows of a pair are alike (correlation .5) and of one class; the tests do not know it."""
+    found, select = [], 0
+    for seed in range(3000, 3020):
+        rng, pairs = np.random.default_rng(seed), np.arange(200) // 2
+        target = RankTarget.of_classes((rng.permutation(100) < 50).astype(int)[pairs], 2)
+        codes = ranks(rng.normal(size=(500, 100))[:, pairs] + rng.normal(size=(500, 200)))
+        found.append(lambda_of(codes, target))
+        steps = 0.09 * np.arange(1, 501) / 500
+        select += bool((np.sort(np.exp(log_p_of(codes, target))) <= steps).any())
+    n_silent = sum(one["lambda_is"] is None for one in found)
+    shown = [np.mean([one[name] for one in found]) for name in ("lambda", "n_effective")]
+    print(*shown, n_silent, select)
+    assert shown == [pytest.approx(1.45, abs=0.05), pytest.approx(410, abs=20)]
+    assert 0 < n_silent < select
+
+
 def test_where_nothing_is_tested_there_is_no_lambda():
     none = np.zeros((2, 0), np.intp)
     assert inflation_of(np.zeros(N_BINS, np.int64), none, np.zeros((0, 0)), 50) == {}

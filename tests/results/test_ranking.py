@@ -369,6 +369,10 @@ def cases_of_cautions():
     absent, many = "differs in what is missing", "More than a fifth of all features"
     order, weights = "Rows are in order", "Weights play no part in the tests"
     plain = {"values": shifted[0], "target": sick}
+    dose = np.sort(rng.normal(size=200))
+    follows = noise + dose[:, None] * (np.arange(60) < 6)
+    mixed = rng.permutation(200)
+    numbers = {"values": follows, "target": dose, "task": "regression"}
     return {
         "plain": (plain, (), None),
         "missing": ({"values": gone, "target": sick}, (), absent),
@@ -376,6 +380,9 @@ def cases_of_cautions():
         "in order": ({"values": drift, "target": later}, (), order),
         "in order, without a drift": ({"values": signal, "target": later}, (), None),
         "in order, strata": ({"values": drift, "target": later, "strata": sick}, (), None),
+        "numbers in order": (numbers, (), order),
+        "numbers in order, strata": (numbers | {"strata": sick}, (), None),
+        "numbers": (numbers | {"values": follows[mixed], "target": dose[mixed]}, (), None),
         "weights": (plain | {"weights": 1.0 + sick}, (), weights),
         "class weights": (plain, ("--class-weight", "balanced"), weights),
         "weights, no level": (plain | {"weights": 1.0 + sick}, ("--judge", "positive"), None),

@@ -394,3 +394,35 @@ def test_weights_of_any_size_are_taken(weighted, tmp_path):
     importance = {row["name"]: row["importance"] for row in json_of("features", run, "--json")}
     assert set(importance) == {"x", "y"}
     assert all(0 < value < math.inf for value in importance.values()), importance
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("n_groups", [40, 100])
+@pytest.mark.parametrize("kind", ["numbers", "ones of 3%", "counts", "half missing"])
+@pytest.mark.parametrize("gap", [0.0, 0.2, 0.4, 0.7])
+def test_the_level_holds_where_sizes_go_with_the_target_a_little(n_groups, kind, gap):
+    """Between what the tests of sizes see always and what they never see no theorem says so."""
+    ratios, n_alike, steps = [], 0, np.array([0.05, 0.01, 0.001])
+    for seed in range(3000, 3150):
+        rng = np.random.default_rng([seed, n_groups, int(10 * gap), len(kind)])
+        classes = rng.permutation(np.arange(n_groups) % 2)
+        sizes = np.exp(rng.normal(1.2 + gap * classes, 0.8)).round().clip(1, 30).astype(int)
+        groups = np.repeat(np.arange(n_groups), sizes)
+        values = 0.3**0.5 * rng.normal(size=(200, n_groups))[:, groups]
+        values += 0.7**0.5 * rng.normal(size=values.shape)
+        codes = {
+            "numbers": lambda v=values: v.argsort(axis=1).argsort(axis=1),
+            "ones of 3%": lambda v=values: v > 1.88,
+            "counts": lambda v=values, rng=rng: rng.poisson(np.exp(v - 1)),
+            "half missing": lambda v=values, rng=rng: np.where(
+                rng.random(v.shape) < 0.5, 65535, v.argsort(axis=1).argsort(axis=1)
+            ),
+        }[kind]()
+        task = task_of(classes[groups], ("a", "b"), groups).by_group()
+        n_alike += bool(task.note)
+        means = task.units.mean_ranks(codes.astype(np.uint16), 65535)
+        strengths = strongest_contrasts(means, task.units.missing_code, target_of(task))[0]
+        ratios.append((10.0 ** -strengths[:, None] <= steps * (1 + 1e-9)).mean(axis=0) / steps)
+    found, errors = np.mean(ratios, axis=0), np.std(ratios, axis=0) / 150**0.5
+    print(n_groups, kind, gap, f"{n_alike / 150:.2f}", found.round(2), errors.round(2))
+    assert (found <= 1.05 + 3 * errors).all()
