@@ -12,6 +12,8 @@ from math import comb, factorial, gcd, prod
 
 import numpy as np
 from hypothesis import strategies as st
+from joint_reference import joint_p
+from scipy import stats
 
 from srs_ooc.evidence.rank_tests import MOST_LEVELS as MOST_COLUMN_LEVELS
 from srs_ooc.evidence.rank_tests import (
@@ -19,11 +21,9 @@ from srs_ooc.evidence.rank_tests import (
     TARGET_LEVELS,
     Contrast,
     RankTarget,
-    combined,
     contrasts_log_p,
     strongest_contrasts,
 )
-from srs_ooc.native.numerics import log
 
 GRID = 64
 """Scores are whole numbers up to it."""
@@ -375,38 +375,51 @@ def weights_of_sums(counts, scores, n_drawn):
     return weights[n_drawn] / weights[n_drawn].sum()
 
 
-def levels_log_p(column, n_codes, target, *, exactly):
+def levels_p(column, n_codes, target):
     """Whether the levels of a column, which have no order, differ in the target; None if untested.
 
-    The two change sides: the target is a column, and levels are classes. Of more than two classes
-    one after the other is compared with those after it, by a call of its own.
+    Classes by one joint test. Else the two change sides: the target is a column, and levels are
+    classes, one after the other compared with those after it; normal scores squared are added.
+    NaN where no test here stands for one of these.
     """
-    present, codes, sizes = np.unique(column[target.rows], return_inverse=True, return_counts=True)
-    n_present = int(np.count_nonzero(present < n_codes))
-    is_rare = sizes[:n_present] < RARE_LEVEL
-    levels_of = np.where(is_rare, 0, np.cumsum(~is_rare) - (not is_rare.any()))
-    n_levels = int(levels_of.max(initial=-1)) + 1
-    if n_present < 3 or not 1 < n_levels <= MOST_COLUMN_LEVELS:
+    codes = np.where(column[target.rows] < n_codes, column[target.rows], n_codes).astype(int)
+    sizes = np.bincount(codes, minlength=n_codes + 1)[:n_codes]
+    is_rare = (sizes > 0) & (sizes < RARE_LEVEL)
+    levels = np.where(sizes >= RARE_LEVEL, np.cumsum(sizes >= RARE_LEVEL) - 1 + is_rare.any(), 0)
+    n_levels = int(is_rare.any()) + int(np.count_nonzero(sizes >= RARE_LEVEL))
+    if np.count_nonzero(sizes) < 3 or not 1 < n_levels <= MOST_COLUMN_LEVELS:
         return None
-    codes = np.append(levels_of, np.full(len(present) - n_present, n_levels))[codes]
-    is_left = np.zeros(len(column), np.bool_)
-    is_left[target.rows] = codes < n_levels
-    sizes = np.bincount(codes, minlength=n_levels)[:n_levels]
-    order = np.argsort(sizes, kind="stable").astype(np.int32)
-    levels = target._replace(
-        targets=codes.astype(np.int32),
-        n_targets=n_levels,
-        nominal=True,
-        order=order,
-        ascending=None,
-    )
-    answers, found, ln10 = np.zeros((1, len(column)), np.uint8), [], log(10.0)
-    for number in target.order[:-1].tolist() if target.nominal else [None]:
-        answers[0, target.rows] = target.targets if number is None else target.targets == number
+    own = np.append(levels, n_levels)[codes]
+    order = np.argsort(np.bincount(own, minlength=n_levels)[:n_levels], kind="stable")
+    if target.nominal:
+        strata = np.repeat(np.arange(len(target.starts) - 1), np.diff(target.starts))
+        crossed = np.zeros((len(target.starts) - 1, target.n_targets, n_levels + 1), int)
+        np.add.at(crossed, (strata, target.targets, own), 1)
+        return joint_p(crossed[:, target.order][:, :, order])
+    values = np.unique(target.targets[own < n_levels])
+    if len(values) == 2 and len(target.starts) == 2 and n_levels > 2:
+        counts = [np.sum((own == k) & (target.targets == v)) for k in order for v in values]
+        return joint_p(np.array(counts).reshape(1, n_levels, 2))
+    answers, squares, n_tests = np.zeros((1, len(column)), np.uint8), 0.0, 0
+    answers[0, target.rows] = target.targets
+    for place, level in enumerate(order[:-1].tolist()):
+        is_left = np.zeros(len(column), np.bool_)
+        is_left[target.rows] = np.isin(own, order[place:])
+        against = target._replace(
+            targets=(own == level).astype(np.int32),
+            n_targets=2,
+            nominal=True,
+            order=np.arange(2, dtype=np.int32),
+            scores=np.zeros(0, np.int64),
+        ).within(is_left)
+        if (
+            len(target.starts) == 2
+            and len(np.unique(target.targets[np.isin(own, order[place:])])) == 3
+        ):
+            return np.nan  # as a column it would have the test of three levels
         log_p = contrasts_log_p(
-            answers, TARGET_LEVELS, levels.within(is_left), exactly=exactly, only=Contrast.LOCATION
+            answers, TARGET_LEVELS, against, exactly=True, only=Contrast.LOCATION
         )[0, Contrast.LOCATION]
-        if not np.isnan(log_p):
-            found.append([-log_p / ln10])
-        is_left &= answers[0] == 0
-    return -combined(np.array(found))[0] * ln10 if found else 0.0
+        squares += stats.norm.isf(np.exp(min(log_p, 0.0)) / 2) ** 2 if log_p < 0 else 0.0
+        n_tests += 1
+    return stats.chi2.sf(squares, n_tests)

@@ -14,14 +14,14 @@ struct Overlap {
     double variance() const {
         return mean() * double(n_rows - n_class) / double(n_rows) * double(n_rows - n_level) / double(n_rows - 1);
     }
+    std::int64_t least() const { return std::max<std::int64_t>(0, n_class + n_level - n_rows); }
+    std::int64_t most() const { return std::min(n_class, n_level); }
     // The hypergeometric distribution; of wide ones as far as anything is left. Memory is used again.
     void fill(Pmf &law) const {
-        std::int64_t least = std::max<std::int64_t>(0, n_class + n_level - n_rows), most = std::min(n_class, n_level);
-        const std::int64_t mode = std::clamp((n_class + 1) * (n_level + 1) / (n_rows + 2), least, most);
-        if (most - least > WIDE) {
-            const auto reach = static_cast<std::int64_t>(60 * std::sqrt(variance())) + WIDE / 2;
-            least = std::max(least, mode - reach), most = std::min(most, mode + reach);
-        }
+        const std::int64_t mode = std::clamp((n_class + 1) * (n_level + 1) / (n_rows + 2), least(), most());
+        const bool is_wide = most() - least() > WIDE;
+        const auto reach = is_wide ? static_cast<std::int64_t>(60 * std::sqrt(variance())) + WIDE / 2 : WIDE;
+        const std::int64_t least = std::max(this->least(), mode - reach), most = std::min(this->most(), mode + reach);
         const auto ratio = [&](std::int64_t k) { // of k + 1 to k
             return double(n_class - k) * double(n_level - k) / (double(k + 1) * double(n_rows - n_class - n_level + k + 1));
         };
@@ -116,17 +116,20 @@ class JointTest {
             if (part.variance > 0) sum_ += part.squared(part.count), parts_.push_back(std::move(part));
     }
 
-    // At least as many tables as have these margins.
+    // At least as many tables as have these margins: by the rows of classes, or by the counts of each part.
     double n_tables() const {
-        double tables = 1;
+        double tables = 1, counts = 1;
         for (std::size_t c = 0; c + 1 < n_classes_; ++c) {
-            double ways = 1, rows = 0;
-            for (std::size_t h = 0; h < n_strata_; ++h)
-                for (std::size_t l = 0; l < n_levels_; ++l) rows += double(cells_[(h * n_classes_ + c) * n_levels_ + l]);
-            for (std::size_t l = 1; l < n_levels_; ++l) ways *= (rows + double(l)) / double(l);
-            tables *= ways;
+            double rows = 0;
+            for (std::size_t h = 0; h < n_strata_; ++h) rows += double(rows_of(h * n_classes_ + c));
+            for (std::size_t l = 1; l < n_levels_; ++l) tables *= (rows + double(l)) / double(l);
         }
-        return tables;
+        for (const Part &part : parts_) {
+            double own = 1;
+            for (const Overlap &one : part.strata) own += double(one.most() - one.least());
+            counts *= own;
+        }
+        return std::min(tables, counts);
     }
 
     // The chance that the parts from this one on bring the sum to what it is; one stratum.
@@ -160,11 +163,14 @@ class JointTest {
         double most = 0, last = 0;
         for (std::size_t j = 0; j < laws.size(); ++j) {
             atoms.push_back(atoms_of(parts_[j], laws[j]));
-            const Atom &top = *std::max_element(atoms[j].begin(), atoms[j].end(), [](const Atom &a, const Atom &b) { return a.squared < b.squared; });
-            most += top.squared, last += own_log(top.p);
+            double top = 0, p = 0;
+            for (const Atom &one : atoms[j]) top = std::max(top, one.squared);
+            for (const Atom &one : atoms[j])
+                if (one.squared >= top * (1 - 1e-9)) p += one.p; // both ends may be as far
+            most += top, last += own_log(p);
         }
         if (sum_ >= most * (1 - 1e-9)) return last;
-        if (sum_ <= double(parts_.size())) return asymptotic(); // no more than on average
+        if (sum_ <= double(parts_.size()) * (1 + 1e-9)) return asymptotic(); // no more than on average
         double t = 0.5 - 0.5 * double(parts_.size()) / sum_; // where it is for chi-squared
         double low = 0, high = std::numeric_limits<double>::infinity(), value = 0, slope = 0, curve = 0;
         for (int i = 0; i < 100; ++i) {

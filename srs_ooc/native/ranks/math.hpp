@@ -55,7 +55,7 @@ inline double log_sum(double a, double b) { // log(e^a + e^b)
 // where both are small together less often.
 inline double log_of_two(double log_p, double log_q) {
     const double log_h = LN2 - log_sum(-log_p, -log_q), h = own_exp(log_h);
-    return std::min(0.0, log_h + own_log(1 + 0.5 * h * (log_h < -700 ? 0 : own_log(2 / h - 1))));
+    return std::min(0.0, log_h + own_log(1 + (h > 0 ? 0.5 * h * own_log(2 / h - 1) : 0)));
 }
 
 // P(Z > z) / density(z) of a standard normal Z, z >= 0.

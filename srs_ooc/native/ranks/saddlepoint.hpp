@@ -178,9 +178,12 @@ inline double log_upper_tail(Law law, double s) {
     const double at = s - 0.5 * law.span;
     double at_0 = 0;
     for (const DealtLaw &part : law.dealt) at_0 += part.value_at_0;
-    double t = 0, value = law.evaluate(0);
+    double t = 0, value = law.evaluate(0), bound = 0;
     bool converged = false;
     for (int i = 0; i < 80 && !converged; ++i) {
+        if (!(std::fabs(value) <= std::numeric_limits<double>::max())) return bound; // tilts overflow: nothing is above the sum
+        // The value of any tilts, at the sum itself, bounds the tail: Chernoff's bound given the sizes.
+        if (t > 0) bound = std::min(bound, value - t * s - law.log_ways);
         const double curve = std::max(law.curve, 1e-280), dt = -(law.slope_left - at) / curve;
         const double decrement = law.decrement + dt * dt * curve;
         if (decrement < 1e-16 + ROUNDING * std::fabs(value)) { converged = true; break; }
@@ -194,10 +197,7 @@ inline double log_upper_tail(Law law, double s) {
             if (value - t * at <= before - 0.1 * scale * decrement + 1e-12 + ROUNDING * std::fabs(value)) break;
         }
     }
-    // The value of any tilts, at the sum itself, bounds the tail: Chernoff's bound given the sizes.
-    double bound = value - t * s - law.log_ways;
     if (!(t > 0)) return 0;
-    bound = std::min(bound, 0.0);
     if (!converged) return bound;
     const double w2 = 2 * (t * at - (value - at_0));
     if (!(w2 > 1e-4)) return 0;
