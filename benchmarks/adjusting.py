@@ -95,17 +95,17 @@ def tested(table: Table) -> Record:
     values, target = table.values, table.target
     codes = codes_of(values)
     beside, location = strengths(codes, adjusted(target, table.covariates))
-    strata = five_bins(table.covariates)
+    strata, q = five_bins(table.covariates), basis_of(table.covariates)
     found = {
         "adjusted": beside,
         "location": -np.nan_to_num(location) / np.log(10),
         "unadjusted": strengths(codes, unadjusted(target))[0],
         "bins": strengths(codes, unadjusted(target, strata))[0],
-        "oracle": -np.log10(np.maximum(score_test(values, target, table.covariates), 1e-300)),
+        "oracle": -np.log10(np.maximum(score_test(values, target, q), 1e-300)),
     }
     is_false = ~np.isin(np.arange(len(codes)), table.relevant)
     p_values = np.exp(location[is_false])
-    q, acts = basis_of(table.covariates), table.acts
+    acts = table.acts
     left = acts - q @ (q.T @ acts)
     return {
         "found": {who: scored(passing(what), table.relevant) for who, what in found.items()},

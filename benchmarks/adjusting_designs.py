@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.null_model import Censored, basis_of, cox, hazards, logistic
+from srs_ooc.evidence.null_model import Censored, cox, hazards, logistic
 
 Floats = NDArray[np.float64]
 Target = NDArray[np.int64] | Floats | Censored
@@ -240,12 +240,11 @@ def tail(a: Floats, p: Floats, u: Floats) -> Floats:
     return np.asarray(np.clip(2 * one_sided, 1e-300, 1))
 
 
-def score_test(values: Floats, target: Target, covariates: list[Covariate]) -> Floats:
-    """Return p-values of the score test of the model, told the basis; of least squares, t's.
+def score_test(values: Floats, target: Target, q: Floats) -> Floats:
+    """Return p-values of the score test beside an orthonormal basis; of least squares, t's.
 
     Others' sums are taken times sqrt((n - K) / n), as the fit of K columns is in sample.
     """
-    q = basis_of(covariates)
     n, columns, c = len(q), q * np.sqrt(len(q)), np.sqrt(1 - q.shape[1] / len(q))
     x = values - np.nanmean(values, axis=0)
     x = np.where(np.isnan(x), 0.0, x)

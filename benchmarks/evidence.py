@@ -3,6 +3,7 @@
     OPENBLAS_NUM_THREADS=1 nice python benchmarks/evidence.py --results FILE
         [--designs NAME ...] [--seeds FROM TO] [--options '{"q": 50}'] [--label TEXT]
         [--peers boruta ipss] [--scan] [--peer-minutes N] [--minutes N] [--report] [--ours tests]
+        [--against LABEL]
 
 Designs, seeds and comparisons are fixed before the run; tables and runs are of their seed. Each
 run adds a line to FILE, and what is there is not done again: the command can be stopped and given
@@ -10,7 +11,8 @@ again, also with peers. Beside each table, Benjamini and Hochberg on the simple 
 the design, where one can see it. ``--peers`` adds functions of ``selection_peers.py``, each in a
 process of its own with a limit, and ``--scan`` a scan of all pairs on designs named XOR.
 ``--ours tests`` judges the tests of single features alone, in a hundredth of the time of runs; what
-is found is kept apart from that of runs.
+is found is kept apart from that of runs. With ``--against`` what we found under another label, on
+the same seeds, stands in place of the told test.
 
 ``--designs simple`` stands for small tables, each with the one simple test that fits it (of
 categories, classes, covariates, strata, genotypes), ``correlated`` for correlated noise of 40 to
@@ -68,6 +70,8 @@ OURS, TEST, SCAN = "ours", "told test", "pair scan"
 PEERS = Path(__file__).parent / "selection_peers.py"
 
 Found = dict[str, Any]
+Line = dict[str, Any]
+"""One of the results: design, seed, label, and what each method found."""
 Runs = dict[int, Found]
 """What one method found, by seed."""
 
@@ -211,6 +215,17 @@ def by_design(lines: Iterable[dict[str, Any]]) -> dict[str, dict[str, Runs]]:
         for who, what in line["found"].items():
             found[line["design"]][who][line["seed"]] = what
     return {design: methods for design, methods in found.items() if methods}
+
+
+def beside(lines: Iterable[Line], others: Iterable[Line], label: str) -> list[Line]:
+    """Return lines with what we found under another label as the told test; others are left out."""
+    found = {(o["design"], o["seed"]): o["found"] for o in others if o["label"] == label}
+    both = [(line, found.get((line["design"], line["seed"]), {})) for line in lines]
+    return [
+        line | {"found": {OURS: line["found"][OURS], TEST: other[OURS]}}
+        for line, other in both
+        if OURS in line["found"] and OURS in other
+    ]
 
 
 def is_null(design: str) -> bool:
@@ -363,8 +378,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--ours", choices=("run", "tests"), default="run")
+    parser.add_argument("--against")
     asked = parser.parse_args()
-    asked.label += ", tests alone" if asked.ours == "tests" else ""
+    kind = ", tests alone" if asked.ours == "tests" else ""
+    asked.label += kind
     results = Results(asked.results)
     lines = [line for line in results.records if line["label"] == asked.label]
     done = defaultdict[tuple[str, int], set[str]](set)
@@ -379,6 +396,8 @@ def main() -> None:
             line = {"label": asked.label, "design": design, "seed": seed}
             lines.append(line | done_by(left, design, seed, asked))
             results.add(lines[-1])
+    if asked.against is not None:
+        lines = beside(lines, results.records, asked.against + kind)
     print(report(lines))
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from srs_ooc.base.records import Covariate
+from srs_ooc.evidence.null_model import basis_of
 from srs_ooc.synthetic.blocks import Blocks
 from srs_ooc.synthetic.chain import Chain
 from srs_ooc.synthetic.madelon import Madelon
@@ -467,8 +468,14 @@ def beside(rng: Rng, form: str, z: float, n: int = N, p: int = P, n_relevant: in
     values[:, ::2] += follows[:, None] * rng.uniform(-1, 1, len(values[0, ::2]))
     values[:, :n_relevant] += (z / np.sqrt(n * variance)) * left[:, None]
     relevant = tuple(range(n_relevant))
-    classes = np.asarray(target, np.int64)
-    return Table(values, classes, relevant, test="score", covariates=tuple(covariates))
+    return Table(
+        values,
+        np.asarray(target, np.int64),
+        relevant,
+        test="score",
+        covariates=tuple(covariates),
+        also=() if "curved" in form else ("score, linear",),
+    )
 
 
 def _binary(rng: Rng, shape: tuple[int, int]) -> Values:
@@ -599,23 +606,24 @@ def _null(make: Callable[..., Table], **own: Any) -> Make:
 SIMPLE: dict[str, Make] = {
     **{
         f"{k} values": _small(categories, levels=k, alike=alike)
-        for k, alike in {5: 28.0, 12: 52.0, 20: 130.0, 50: 210.0, 100: 280.0}.items()
+        for k, alike in {5: 28.0, 12: 51.0, 20: 140.0, 50: 200.0, 100: 250.0}.items()
     },
     "12 values in halves": _small(categories, levels=12, halves=1.18),
-    "20 values in halves": _small(categories, levels=20, halves=1.05),
+    "20 values in halves": _small(categories, levels=20, halves=1.0),
     "20 values, uneven": _small(categories, levels=20, alike=110.0, uneven=1.0),
     "20 values, five classes": _small(categories, levels=20, alike=110.0, k=5),
-    "one of four classes": _small(of_classes, k=4, effect=0.44, one=True),
-    "one of four classes, numbers": _small(of_classes, k=4, effect=0.44, one=True, numbered=True),
-    "one of twelve classes": _small(of_classes, k=12, effect=0.78, one=True),
-    "all of four classes": _small(of_classes, k=4, effect=0.26),
+    "one of four classes": _small(of_classes, k=4, effect=0.41, one=True),
+    "one of four classes, numbers": _small(of_classes, k=4, effect=0.41, one=True, numbered=True),
+    "one of twelve classes": _small(of_classes, k=12, effect=0.79, one=True),
+    "all of four classes": _small(of_classes, k=4, effect=0.29),
     "all of twelve classes": _small(of_classes, k=12, effect=0.28),
-    "five ordered classes": _small(ordinal, step=0.095),
-    "adjusted, one number": _small(beside, form="linear", z=3.8),
+    "five ordered classes": _small(ordinal, step=0.097),
+    "adjusted, one number": _small(beside, form="linear", z=3.9),
     "adjusted, one number, curved": _small(beside, form="curved", z=3.9),
-    "adjusted, one number, 200 rows": _small(beside, form="linear", z=3.5, n=200),
+    "adjusted, one number, 200 rows": _small(beside, form="linear", z=3.8, n=200),
     "adjusted, one number, 2,000 rows": _small(beside, form="linear", z=3.9, n=2000),
-    "adjusted, eight numbers": _small(beside, form="eight numbers", z=5.0),
+    "adjusted, eight numbers, 200 rows": _small(beside, form="eight numbers", z=4.2, n=200),
+    "adjusted, eight numbers": _small(beside, form="eight numbers", z=4.5),
     "adjusted, eight numbers, curved": _small(beside, form="eight numbers, curved", z=4.0),
     "adjusted, eight numbers, 2,000 rows": _small(beside, form="eight numbers", z=4.0, n=2000),
     **{
@@ -641,9 +649,9 @@ SIMPLE: dict[str, Make] = {
     "genotypes, MAF 0.01": _small(alleles, z=2.25, rates=(0.01, 0.01)),
     "genotypes, MAF 0.05": _small(alleles, z=2.5, rates=(0.05, 0.05)),
     "genotypes, MAF 0.5": _small(alleles, z=3.05, rates=(0.5, 0.5)),
-    "recessive": _small(alleles, z=2.2, coding="recessive", rates=(0.1, 0.5)),
+    "recessive": _small(alleles, z=2.3, coding="recessive", rates=(0.1, 0.5)),
     "recessive, 2,000 rows": _small(alleles, z=2.6, coding="recessive", rates=(0.1, 0.5), n=2000),
-    "dominant": _small(alleles, z=3.2, coding="dominant"),
+    "dominant": _small(alleles, z=3.1, coding="dominant"),
     "dominant, 2,000 rows": _small(alleles, z=3.0, coding="dominant", n=2000),
     **{
         f"noise, {levels} values, {k} classes": _null(categories, levels=levels, k=k)
@@ -784,6 +792,12 @@ def _within_strata(table: Table) -> Values:
     return found
 
 
+def _linear(table: Table) -> Values:
+    """Return an orthonormal basis of the covariates as they are."""
+    columns = [np.ones(len(table.target)), *(one.values for one in table.covariates)]
+    return np.asarray(np.linalg.qr(np.array(columns).T)[0])
+
+
 def _away(values: Values) -> Values:
     far: Values = np.abs(values - np.median(values, axis=0))
     return far
@@ -799,7 +813,8 @@ TESTS: dict[str, Test] = {
     "pearson": lambda table: _pearson(table.values, table.target),
     "rank-sum": lambda table: _rank_sum(table.values, table.target),
     "recessive": lambda table: _fisher(table.values > 1, table.target),
-    "score": lambda table: score_test(table.values, table.target, list(table.covariates)),
+    "score": lambda table: score_test(table.values, table.target, basis_of(table.covariates)),
+    "score, linear": lambda table: score_test(table.values, table.target, _linear(table)),
     "spearman": lambda table: _spearman(table.values, table.target),
     "spread": lambda table: _rank_sum(_away(table.values), table.target),
     "trend": _trend,

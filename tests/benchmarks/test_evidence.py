@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from evidence import (
     TEST,
+    beside,
     bound,
     bound_over,
     by_our_tests,
@@ -200,6 +201,13 @@ def test_the_report_judges_signals_nulls_and_peers():
         "| tied | 1 | 1.00 / 0.50 / 1.0 | 0.90 / 0.30 / 1.0 | 0.40 / 0.20 / 1.0 |",
     ]
     assert [line for line in expected if line not in report(lines)] == []
+
+
+def test_what_was_found_before_stands_in_place_of_the_told_test():
+    now = [line("tied", seed, ours=(0.5, 0.0, 2), **{TEST: (0.7, 0.1, 3)}) for seed in (0, 1)]
+    before = line("tied", 1, ours=(0.6, 0.2, 4)) | {"label": "before"}
+    both = beside(now, [*now, before], "before")
+    assert both == [line("tied", 1, ours=(0.5, 0.0, 2), **{TEST: (0.6, 0.2, 4)})]
 
 
 def test_only_what_is_left_is_done():
