@@ -474,7 +474,7 @@ def beside(rng: Rng, form: str, z: float, n: int = N, p: int = P, n_relevant: in
         relevant,
         test="score",
         covariates=tuple(covariates),
-        also=() if "curved" in form else ("score, linear",),
+        also=() if "curved" in form else ("linear score",),
     )
 
 
@@ -814,7 +814,7 @@ TESTS: dict[str, Test] = {
     "rank-sum": lambda table: _rank_sum(table.values, table.target),
     "recessive": lambda table: _fisher(table.values > 1, table.target),
     "score": lambda table: score_test(table.values, table.target, basis_of(table.covariates)),
-    "score, linear": lambda table: score_test(table.values, table.target, _linear(table)),
+    "linear score": lambda table: score_test(table.values, table.target, _linear(table)),
     "spearman": lambda table: _spearman(table.values, table.target),
     "spread": lambda table: _rank_sum(_away(table.values), table.target),
     "trend": _trend,
