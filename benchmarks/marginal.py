@@ -31,11 +31,10 @@ def codes_of(values: Floats) -> Codes:
     codes = np.full(values.T.shape, 255, np.uint8)
     for own, column in zip(codes, values.T, strict=True):
         known = np.flatnonzero(~np.isnan(column))
-        distinct, ranks = np.unique(column[known], return_inverse=True)
-        if len(distinct) > N_CODES:
-            below = np.searchsorted(np.sort(column[known]), column[known])
-            ranks = below * N_CODES // len(known)
-        own[known] = ranks
+        starts, ranks = np.unique(column[known]), np.arange(N_CODES) * len(known) // N_CODES
+        if len(starts) > N_CODES:
+            starts = np.unique(np.sort(column[known])[ranks])
+        own[known] = np.searchsorted(starts, column[known], side="right") - 1
     return codes
 
 
