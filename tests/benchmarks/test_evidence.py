@@ -135,7 +135,7 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, capsys):
     assert added["found"]["ranksum"]["selected"] == json.loads(first)["found"][TEST]["selected"]
 
 
-def test_our_by_our_tests_are_done_once_and_kept_apart_from_runs(tmp_path, monkeypatch, capsys):
+def test_our_tests_alone_are_done_once_and_kept_apart_from_runs(tmp_path, monkeypatch, capsys):
     results = tmp_path / "results.jsonl"
     asked = ["evidence.py", "--results", str(results), "--ours", "tests", "--seeds", "0", "1"]
     monkeypatch.setattr("sys.argv", [*asked, "--designs", "noise", "one of twelve classes"])
@@ -151,7 +151,7 @@ def test_our_by_our_tests_are_done_once_and_kept_apart_from_runs(tmp_path, monke
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["12 values", "missing", "adjusted, one number", "10 batches"])
-def test_our_by_our_tests_find_what_a_run_finds_of_the_same_table(design):
+def test_our_tests_alone_find_what_a_run_finds_of_the_same_table(design):
     table = table_of(design, 3)
     alone, run = by_our_tests(table), ours(table, {"iterations": 20})
     assert alone["power"] == pytest.approx(run["power"], abs=0.07)
