@@ -37,66 +37,20 @@ from adjusting_designs import (
     genotypes_of,
     make,
     make_mixed,
-    oracle,
+    score_test,
 )
 from evidence import Found, error, scored
+from marginal import LEVEL, N_CODES, adjusted, codes_of, passing, strengths, unadjusted
 from measured import Record, Results, subcommand
 from numpy.typing import NDArray
 from scipy import stats
 
 import srs_ooc
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.conditional_tests import cost
-from srs_ooc.evidence.null_model import (
-    Censored,
-    NullModel,
-    basis_of,
-    censored_scores,
-    strata_of,
-)
-from srs_ooc.evidence.rank_tests import (
-    CERTAIN,
-    NO_CONTRAST,
-    Covariates,
-    RankTarget,
-    contrasts_log_p,
-    least_passing,
-    shares_beside,
-    strongest_of,
-)
+from srs_ooc.evidence.null_model import Censored, basis_of, strata_of
+from srs_ooc.evidence.rank_tests import Covariates, contrasts_log_p
 
-LEVEL, N_CODES = 0.1, 254
 PAGE = Path(__file__).parents[1] / "docs/research/adjusting-measured.md"
-
-
-def codes_of(values: Floats) -> NDArray[np.uint8]:
-    """Return codes as a store has them, (p, n)."""
-    if len(np.unique(values[:, 0])) == 2:
-        return np.ascontiguousarray(values.T, dtype=np.uint8)
-    ranks = np.empty(values.T.shape, np.int64)
-    np.put_along_axis(ranks, np.argsort(values.T, axis=1), np.arange(len(values))[None], axis=1)
-    known = (~np.isnan(values)).sum(axis=0)[:, None]
-    codes = np.where(known > N_CODES, ranks * N_CODES // known, ranks)
-    return np.where(np.isnan(values.T), 255, codes).astype(np.uint8)
-
-
-def unadjusted(target: Target, strata: NDArray[np.int64] | None = None) -> RankTarget:
-    """Return what features are tested against, within strata or not."""
-    if isinstance(target, Censored):
-        return RankTarget.of_scores(censored_scores(target, strata), strata)
-    if target.dtype.kind == "f":
-        return RankTarget.of_values(target.astype(np.float64), strata)
-    return RankTarget.of_classes(target.astype(np.int64), int(target.max()) + 1, strata)
-
-
-def adjusted(target: Target, covariates: list[Covariate]) -> RankTarget:
-    """Return what features are tested against beside covariates."""
-    null = NullModel.of(target, covariates)
-    if isinstance(target, Censored) or target.dtype.kind == "f":
-        beside = RankTarget.of_scores(null.scores, null.strata)
-    else:
-        beside = unadjusted(target, null.strata.astype(np.int64))
-    return beside._replace(covariates=null.covariates())
 
 
 def five_bins(covariates: list[Covariate]) -> NDArray[np.int64]:
@@ -107,17 +61,6 @@ def five_bins(covariates: list[Covariate]) -> NDArray[np.int64]:
         own = one.values if one.levels else ranks * 5 // len(ranks)
         bins = bins * 12 + own.astype(np.int64)
     return bins
-
-
-def strengths(codes: NDArray[np.uint8], target: RankTarget) -> tuple[Floats, Floats]:
-    """Return -log10 p of features as a run has them, and logarithms of p-values of location."""
-    parts = np.array_split(codes, max(1, codes.size >> 20))  # a thread's at a time
-    log_p = np.concatenate([contrasts_log_p(part, N_CODES, target) for part in parts])
-    even, contrasts = strongest_of(log_p, np.full(3, 1 / 3))
-    own = np.where(even >= np.log10(len(codes) / CERTAIN), contrasts, NO_CONTRAST).astype(np.uint8)
-    shares = shares_beside(np.bincount(own, minlength=NO_CONTRAST)[:NO_CONTRAST], own)
-    found = np.where(even >= 1, strongest_of(log_p, shares)[0], even)
-    return found - cost(0, len(codes)), log_p[:, 0]
 
 
 def lambda_of(log_p: Floats) -> float:
@@ -149,19 +92,20 @@ def whole_run(table: Table, iterations: int | None) -> list[int]:
 
 def tested(table: Table) -> Record:
     """Return what the tests find beside the covariates, and otherwise."""
-    codes, target = codes_of(table.values), table.target
+    values, target = table.values, table.target
+    codes = codes_of(values)
     beside, location = strengths(codes, adjusted(target, table.covariates))
-    strata = five_bins(table.covariates)
+    strata, q = five_bins(table.covariates), basis_of(table.covariates)
     found = {
         "adjusted": beside,
         "location": -np.nan_to_num(location) / np.log(10),
         "unadjusted": strengths(codes, unadjusted(target))[0],
         "bins": strengths(codes, unadjusted(target, strata))[0],
-        "oracle": -np.log10(np.maximum(oracle(table), 1e-300)),
+        "oracle": -np.log10(np.maximum(score_test(values, target, q), 1e-300)),
     }
     is_false = ~np.isin(np.arange(len(codes)), table.relevant)
     p_values = np.exp(location[is_false])
-    q, acts = basis_of(table.covariates), table.acts
+    acts = table.acts
     left = acts - q @ (q.T @ acts)
     return {
         "found": {who: scored(passing(what), table.relevant) for who, what in found.items()},
@@ -169,11 +113,6 @@ def tested(table: Table) -> Record:
         "ratio": float(np.nanmean(p_values <= 0.01) / 0.01),
         "left": float(left @ left) / max(float(acts @ acts), 1e-12),
     }
-
-
-def passing(strength: Floats) -> list[int]:
-    """Return the features that pass Benjamini and Hochberg."""
-    return np.flatnonzero(strength >= least_passing(strength, LEVEL)).tolist()
 
 
 def run_found(table: Table) -> Record:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.null_model import Censored, basis_of, cox, hazards, logistic
+from srs_ooc.evidence.null_model import Censored, cox, hazards, logistic
 
 Floats = NDArray[np.float64]
 Target = NDArray[np.int64] | Floats | Censored
@@ -70,6 +70,10 @@ def covariates_of(form: str, n: int, rng: Rng) -> tuple[list[Covariate], Floats,
     if form == "five components":
         parts = rng.normal(size=(5, n))
         acts = unit(parts.sum(axis=0))
+        return [Covariate(f"c{i}", part) for i, part in enumerate(parts)], acts, acts
+    if form.startswith("eight numbers"):  # the second acts half as much as the first, ...
+        parts = rng.normal(size=(8, n))
+        acts = unit((1 / np.arange(1, 9)) @ (parts**2 if form.endswith("curved") else parts))
         return [Covariate(f"c{i}", part) for i, part in enumerate(parts)], acts, acts
     acts = {
         "linear": u,
@@ -240,14 +244,13 @@ def tail(a: Floats, p: Floats, u: Floats) -> Floats:
     return np.asarray(np.clip(2 * one_sided, 1e-300, 1))
 
 
-def oracle(table: Table) -> Floats:
-    """Return p-values of the score test of the model, told the basis; of least squares, t's.
+def score_test(values: Floats, target: Target, q: Floats) -> Floats:
+    """Return p-values of the score test beside an orthonormal basis; of least squares, t's.
 
     Others' sums are taken times sqrt((n - K) / n), as the fit of K columns is in sample.
     """
-    q, target = basis_of(table.covariates), table.target
     n, columns, c = len(q), q * np.sqrt(len(q)), np.sqrt(1 - q.shape[1] / len(q))
-    x = table.values - np.nanmean(table.values, axis=0)
+    x = values - np.nanmean(values, axis=0)
     x = np.where(np.isnan(x), 0.0, x)
     if isinstance(target, Censored):
         return of_cox(x, columns[:, 1:], target, c)

@@ -2,17 +2,23 @@
 
     OPENBLAS_NUM_THREADS=1 nice python benchmarks/evidence.py --results FILE
         [--designs NAME ...] [--seeds FROM TO] [--options '{"q": 50}'] [--label TEXT]
-        [--peers boruta ipss] [--scan] [--peer-minutes N] [--minutes N] [--report]
+        [--peers boruta ipss] [--scan] [--peer-minutes N] [--minutes N] [--report] [--ours tests]
+        [--against LABEL]
 
 Designs, seeds and comparisons are fixed before the run; tables and runs are of their seed. Each
 run adds a line to FILE, and what is there is not done again: the command can be stopped and given
 again, also with peers. Beside each table, Benjamini and Hochberg on the simple test that is told
 the design, where one can see it. ``--peers`` adds functions of ``selection_peers.py``, each in a
 process of its own with a limit, and ``--scan`` a scan of all pairs on designs named XOR.
+``--ours tests`` judges the tests of single features alone, in a hundredth of the time of runs; what
+is found is kept apart from that of runs. With ``--against`` what we found under another label, on
+the same seeds, stands in place of the told test.
 
-``--designs correlated`` stands for correlated noise of 40 to 1,000 rows, ``pairs-table`` for one
-XOR pair by features and rows, ``wide`` for what a search may add to tests, ``real`` for each
-TABLE.csv.gz in the folder SRS_OOC_DATA, its target permuted (without the simple test).
+``--designs simple`` stands for small tables, each with the one simple test that fits it (of
+categories, classes, covariates, strata, genotypes), ``correlated`` for correlated noise of 40 to
+1,000 rows, ``pairs-table`` for one XOR pair by features and rows, ``wide`` for what a search may
+add to tests, ``real`` for each TABLE.csv.gz in the folder SRS_OOC_DATA, its target permuted
+(without the simple test).
 """
 
 import argparse
@@ -21,6 +27,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from statistics import mean, stdev
@@ -33,6 +40,7 @@ from evidence_designs import (
     DESIGNS,
     FOLLOWING,
     PAIRS,
+    SIMPLE,
     SYNTH,
     WIDE,
     Table,
@@ -40,22 +48,30 @@ from evidence_designs import (
     selected_by_test,
     synthetic,
 )
+from marginal import LEVEL, adjusted, codes_of, passing, strengths, unadjusted
 from measured import Results, measure
 from scipy import stats
 
 import srs_ooc
 
-LEVEL = 0.1
 MOST_FALSE, MOST_LOSS = 0.125, 0.03
 """Criteria: what the 95% bounds of the mean false share and of the mean loss of power may be."""
 SURE = 0.95
 REAL = real_designs()
-MADE = DESIGNS | CORRELATED | PAIRS | REAL | FOLLOWING | WIDE
-SETS = {"correlated": [*CORRELATED], "pairs-table": [*PAIRS], "wide": [*WIDE], "real": [*REAL]}
+MADE = DESIGNS | SIMPLE | CORRELATED | PAIRS | REAL | FOLLOWING | WIDE
+SETS = {
+    "simple": [*SIMPLE],
+    "correlated": [*CORRELATED],
+    "pairs-table": [*PAIRS],
+    "wide": [*WIDE],
+    "real": [*REAL],
+}
 OURS, TEST, SCAN = "ours", "told test", "pair scan"
 PEERS = Path(__file__).parent / "selection_peers.py"
 
 Found = dict[str, Any]
+Line = dict[str, Any]
+"""One of the results: design, seed, label, and what each method found."""
 Runs = dict[int, Found]
 """What one method found, by seed."""
 
@@ -69,16 +85,24 @@ def table_of(design: str, seed: int) -> Table:
 
 def make_store(table: Table, store: Path) -> None:
     """Write the store of a table; its features are f0, f1, ..."""
-    is_class, name = table.target.dtype.kind == "i", "" if table.test == "trend" else "c"
-    names = [f"f{j}" for j in range(table.values.shape[1])]
+    classes, names = classes_of(table), [f"f{j}" for j in range(table.values.shape[1])]
     srs_ooc.ingest(
         table.values,
         store,
-        target=[f"{name}{i}" for i in table.target] if is_class else table.target,
-        task="classification" if is_class else "regression",
+        target=[classes[i] for i in table.target] if classes else table.target,
+        task="classification" if classes else "regression",
         strata=None if table.strata is None else [f"s{i}" for i in table.strata],
         kinds=dict.fromkeys(names, "categorical") if table.categories else None,
+        covariates={one.name: one.values for one in table.covariates},
     )
+
+
+def classes_of(table: Table) -> list[str]:
+    """Return the names of the classes; none where the target is numbers."""
+    if table.target.dtype.kind == "f":
+        return []
+    name = "" if table.numbered or table.test == "trend" else "c"
+    return [f"{name}{i}" for i in range(int(table.target.max()) + 1)]
 
 
 def ours(table: Table, options: dict[str, Any]) -> Found:
@@ -86,10 +110,23 @@ def ours(table: Table, options: dict[str, Any]) -> Found:
     with TemporaryDirectory() as folder:
         store = Path(folder) / "t.zarr"
         make_store(table, store)
+        options = options | ({"adjust": "all"} if table.covariates else {})
         start = time.process_time()
         names = srs_ooc.run(store, out=Path(folder) / "t.run", **options).selected
         cpu = time.process_time() - start
     return scored((int(name[1:]) for name in names), table.relevant) | {"cpu": cpu}
+
+
+def by_our_tests(table: Table) -> Found:
+    """Return what our tests of single features find."""
+    start, classes = time.process_time(), classes_of(table)
+    if table.covariates:
+        target = adjusted(table.target, table.covariates, classes)
+    else:
+        target = unadjusted(table.target, table.strata, classes)
+    found = strengths(codes_of(table.values), target, categorical=table.categories)[0]
+    cpu = time.process_time() - start
+    return scored(passing(found), table.relevant) | {"cpu": cpu}
 
 
 def by_test(table: Table) -> Found:
@@ -158,9 +195,12 @@ def done_by(methods: set[str], design: str, seed: int, asked: argparse.Namespace
     start = time.process_time()
     table, found = table_of(design, seed), dict[str, Any]()
     if OURS in methods:
-        found[OURS] = ours(table, json.loads(asked.options))
+        alone = asked.ours == "tests"
+        found[OURS] = by_our_tests(table) if alone else ours(table, json.loads(asked.options))
         if table.test and design not in REAL:
             found[TEST] = by_test(table)
+        for name in table.also:
+            found[name] = by_test(replace(table, test=name))
     if SCAN in methods:
         found[SCAN] = by_scan(table)
     for name in methods & set(asked.peers):
@@ -175,6 +215,17 @@ def by_design(lines: Iterable[dict[str, Any]]) -> dict[str, dict[str, Runs]]:
         for who, what in line["found"].items():
             found[line["design"]][who][line["seed"]] = what
     return {design: methods for design, methods in found.items() if methods}
+
+
+def beside(lines: Iterable[Line], others: Iterable[Line], label: str) -> list[Line]:
+    """Return lines with what we found under another label as the told test; others are left out."""
+    found = {(o["design"], o["seed"]): o["found"] for o in others if o["label"] == label}
+    both = [(line, found.get((line["design"], line["seed"]), {})) for line in lines]
+    return [
+        line | {"found": {OURS: line["found"][OURS], TEST: other[OURS]}}
+        for line, other in both
+        if OURS in line["found"] and OURS in other
+    ]
 
 
 def is_null(design: str) -> bool:
@@ -326,7 +377,11 @@ def main() -> None:
     parser.add_argument("--peer-minutes", type=float, default=10.0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--ours", choices=("run", "tests"), default="run")
+    parser.add_argument("--against")
     asked = parser.parse_args()
+    kind = ", tests alone" if asked.ours == "tests" else ""
+    asked.label += kind
     results = Results(asked.results)
     lines = [line for line in results.records if line["label"] == asked.label]
     done = defaultdict[tuple[str, int], set[str]](set)
@@ -341,6 +396,8 @@ def main() -> None:
             line = {"label": asked.label, "design": design, "seed": seed}
             lines.append(line | done_by(left, design, seed, asked))
             results.add(lines[-1])
+    if asked.against is not None:
+        lines = beside(lines, results.records, asked.against + kind)
     print(report(lines))
 
 

@@ -9,12 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import more_problems
 import numpy as np
+from adjusting_designs import covariates_of, score_test, target_of
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from srs_ooc.base.records import Covariate
+from srs_ooc.evidence.null_model import basis_of
 from srs_ooc.synthetic.blocks import Blocks
 from srs_ooc.synthetic.chain import Chain
 from srs_ooc.synthetic.madelon import Madelon
@@ -33,7 +37,9 @@ class Table:
 
     The target is whole numbers for classes, others for a regression. ``strata`` (n,) where rows
     trade places only with their like; ``test`` names the simple test that is told the design,
-    "" where none can see it; ``categories``: values are levels without an order.
+    "" where none can see it, and ``also`` others to be shown; ``categories``: values are levels
+    without an order; ``numbered``: the names of the classes are numbers; ``covariates``: what is
+    adjusted for.
     """
 
     values: Values
@@ -42,6 +48,9 @@ class Table:
     strata: Labels | None = None
     test: str = "rank-sum"
     categories: bool = False
+    numbered: bool = False
+    covariates: tuple[Covariate, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 Make = Callable[[Rng], Table]
@@ -192,13 +201,37 @@ def more_counts(rng: Rng) -> Table:
     return Table(rng.poisson(means).astype(np.float64), target, tuple(range(20)))
 
 
-def categories(rng: Rng, n_relevant: int) -> Table:
-    """Return categories of 6 levels; relevant ones have other shares of them in each class."""
-    target, shares = _classes(rng), np.full((2, P, 6), 1 / 6)
-    shares[:, :n_relevant] = rng.dirichlet(np.full(6, 12.0), (2, n_relevant))
-    values = (rng.random((N, P, 1)) > shares.cumsum(axis=2)[target, :, :5]).sum(axis=2)
+def categories(
+    rng: Rng,
+    n_relevant: int,
+    levels: int = 6,
+    alike: float = 72.0,
+    k: int = 2,
+    n: int = N,
+    p: int = P,
+    uneven: float = 0.0,
+    halves: float = 0.0,
+) -> Table:
+    """Return categories; relevant ones have other shares of their levels in each of k classes.
+
+    Dirichlet's with a sum of ``alike``, about shares that fall as level**-uneven; or, in the last
+    class, half of the levels are more frequent, all alike: by ``halves`` in log odds to the others.
+    """
+    falling = np.arange(1.0, levels + 1) ** -uneven
+    target, about = _classes(rng, n, k), falling / falling.sum()
+    shares = np.full((k, p, levels), about)
+    shares[:, :n_relevant] = rng.dirichlet(alike * about, (k, n_relevant))
+    if halves:
+        more = rng.permuted(np.tile(np.arange(levels) % 2, (n_relevant, 1)), axis=1)
+        shares[:, :n_relevant] = about
+        shares[-1, :n_relevant] *= np.exp(halves * more)
+        shares[-1] /= shares[-1].sum(axis=1, keepdims=True)
+    values = np.zeros((n, p))
+    drawn, bounds = rng.random((n, p, 1))[..., 0], shares.cumsum(axis=2)
+    for level in range(levels - 1):  # not all at once: they are many
+        values += drawn > bounds[target, :, level]
     relevant = tuple(range(n_relevant))
-    return Table(values.astype(np.float64), target, relevant, test="levels", categories=True)
+    return Table(values, target, relevant, test="levels", categories=True)
 
 
 def dosage(rng: Rng, n_classes: int, log_odds: float) -> Table:
@@ -240,11 +273,13 @@ def standing_in(rng: Rng, n_causes: int) -> Table:
     return Table(values, target, tuple(range(10 * n_causes)))
 
 
-def batches(rng: Rng, shift: float) -> Table:
-    """Return 8 batches with levels and shares of the classes of their own; 20 features shifted."""
-    batch, level = np.repeat(np.arange(8), 100), rng.normal(size=(8, P))
-    target = (rng.random(N) < np.linspace(0.2, 0.8, 8)[batch]).astype(np.int64)
-    values, n_relevant = _normal(rng) + level[batch], 20 if shift else 0
+def batches(
+    rng: Rng, shift: float, k: int = 8, n: int = N, p: int = P, n_relevant: int = 20
+) -> Table:
+    """Return k batches with levels and shares of the classes of their own; features shifted."""
+    batch, level = np.repeat(np.arange(k), n // k), rng.normal(size=(k, p))
+    target = (rng.random(n) < np.linspace(0.2, 0.8, k)[batch]).astype(np.int64)
+    values, n_relevant = _normal(rng, (n, p)) + level[batch], n_relevant if shift else 0
     values[:, :n_relevant] += shift * target[:, None]
     return Table(values, target, tuple(range(n_relevant)), batch, test="within strata")
 
@@ -314,13 +349,19 @@ def pairs(rng: Rng, shift: float) -> Table:
     return Table(values, target, tuple(range(n_relevant)), pair, test="paired")
 
 
-def missing(rng: Rng) -> Table:
-    """Return features with 10% missing; of 20 more in one class than in the other."""
-    values, target = _normal(rng), _classes(rng)
-    rates = np.full((N, P), 0.1)
-    rates[:, :20] = np.where(target == 1, 0.16, 0.06)[:, None]
-    values[rng.random((N, P)) < rates] = np.nan
-    return Table(values, target, tuple(range(20)), test="missing")
+def missing(
+    rng: Rng,
+    n: int = N,
+    p: int = P,
+    n_relevant: int = 20,
+    rates: tuple[float, float] = (0.06, 0.16),
+) -> Table:
+    """Return features with 10% missing; of some fewer in one class than in the other."""
+    values, target = _normal(rng, (n, p)), _classes(rng, n)
+    chances = np.full((n, p), 0.1)
+    chances[:, :n_relevant] = np.array(rates)[target][:, None]
+    values[rng.random((n, p)) < chances] = np.nan
+    return Table(values, target, tuple(range(n_relevant)), test="missing")
 
 
 def missing_together(rng: Rng, draw: Draw, n_sections: int) -> Table:
@@ -347,6 +388,94 @@ def following(rng: Rng) -> Table:
     values[:, 0] = cause
     values[:, 1:21] += 2 * np.abs(cause)[:, None]
     return Table(values, target, (0,))
+
+
+def of_classes(
+    rng: Rng,
+    k: int,
+    effect: float,
+    one: bool = False,
+    falling: float = 1.0,
+    numbered: bool = False,
+    n: int = N,
+    p: int = P,
+    n_relevant: int = 20,
+) -> Table:
+    """Return features whose means differ in one of k classes, drawn for each, or in all of them.
+
+    Each class has ``falling`` times the rows of the one before.
+    """
+    bounds = np.cumsum(falling ** np.arange(k))
+    target = np.searchsorted(bounds / bounds[-1], (rng.permutation(n) + 0.5) / n)
+    own = np.arange(k)[:, None] == rng.integers(0, k, n_relevant)
+    values = _normal(rng, (n, p))
+    values[:, :n_relevant] += effect * (own if one else rng.normal(size=(k, n_relevant)))[target]
+    tests = ("one class", "kruskal") if one else ("kruskal", "one class")
+    return Table(
+        values,
+        target,
+        tuple(range(n_relevant)),
+        test=tests[0],
+        also=tests[1:],
+        numbered=numbered,
+    )
+
+
+def ordinal(rng: Rng, step: float, n: int = N, p: int = P, n_relevant: int = 20) -> Table:
+    """Return features whose means rise with five ordered classes."""
+    values, target = _normal(rng, (n, p)), _classes(rng, n, 5)
+    values[:, :n_relevant] += step * target[:, None]
+    return Table(values, target, tuple(range(n_relevant)), test="spearman", numbered=True)
+
+
+CODINGS = {
+    "additive": ((0.0, 1.0, 2.0), "trend"),
+    "recessive": ((0.0, 0.0, 1.0), "recessive"),
+    "dominant": ((0.0, 1.0, 1.0), "fisher"),
+}
+"""What counts 0 to 2 of an allele do to the log odds of a class, and the test of that."""
+
+
+def alleles(
+    rng: Rng,
+    z: float,
+    coding: str = "additive",
+    rates: tuple[float, float] = (0.01, 0.5),
+    n: int = N,
+    p: int = P,
+    n_relevant: int = 20,
+) -> Table:
+    """Return genotypes; of relevant ones the log odds are as their test has z at large n."""
+    code, test = np.array(CODINGS[coding][0]), CODINGS[coding][1]
+    target, rate = _classes(rng, n), rng.uniform(*rates, p)
+    shares = np.stack([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
+    log_odds = z / np.sqrt(n / 4 * (code**2 @ shares - (code @ shares) ** 2))
+    log_odds[n_relevant:] = 0.0
+    cases = shares * np.exp(code[:, None] * log_odds)
+    bounds = np.stack([shares, cases / cases.sum(axis=0)]).cumsum(axis=1)[target, :2]
+    values = (rng.random((n, 1, p)) > bounds).sum(axis=1).astype(np.float64)
+    return Table(values, target, tuple(range(n_relevant)), test=test)
+
+
+def beside(rng: Rng, form: str, z: float, n: int = N, p: int = P, n_relevant: int = 20) -> Table:
+    """Return two classes and features that covariates go with; z of relevant ones beside these.
+
+    Every second feature follows the covariates.
+    """
+    covariates, acts, follows = covariates_of(form, n, rng)
+    target, left, variance = target_of("50:50", acts, rng)
+    values = _normal(rng, (n, p))
+    values[:, ::2] += follows[:, None] * rng.uniform(-1, 1, len(values[0, ::2]))
+    values[:, :n_relevant] += (z / np.sqrt(n * variance)) * left[:, None]
+    relevant = tuple(range(n_relevant))
+    return Table(
+        values,
+        np.asarray(target, np.int64),
+        relevant,
+        test="score",
+        covariates=tuple(covariates),
+        also=() if "curved" in form else ("linear score",),
+    )
 
 
 def _binary(rng: Rng, shape: tuple[int, int]) -> Values:
@@ -465,6 +594,81 @@ WIDE: dict[str, Make] = {
 FOLLOWING: dict[str, Make] = {"20 that follow a cause": following}
 """Selected though irrelevant by Definition 1 of the paper: not of the null that is tested."""
 
+
+def _small(make: Callable[..., Table], **own: Any) -> Make:
+    return partial(make, **{"n": 400, "p": 300, "n_relevant": 15} | own)
+
+
+def _null(make: Callable[..., Table], **own: Any) -> Make:
+    return _small(make, n_relevant=0, **own)
+
+
+SIMPLE: dict[str, Make] = {
+    **{
+        f"{k} values": _small(categories, levels=k, alike=alike)
+        for k, alike in {5: 28.0, 12: 51.0, 20: 140.0, 50: 200.0, 100: 250.0}.items()
+    },
+    "12 values in halves": _small(categories, levels=12, halves=1.18),
+    "20 values in halves": _small(categories, levels=20, halves=1.0),
+    "20 values, uneven": _small(categories, levels=20, alike=110.0, uneven=1.0),
+    "20 values, five classes": _small(categories, levels=20, alike=110.0, k=5),
+    "one of four classes": _small(of_classes, k=4, effect=0.41, one=True),
+    "one of four classes, numbers": _small(of_classes, k=4, effect=0.41, one=True, numbered=True),
+    "one of twelve classes": _small(of_classes, k=12, effect=0.79, one=True),
+    "all of four classes": _small(of_classes, k=4, effect=0.29),
+    "all of twelve classes": _small(of_classes, k=12, effect=0.28),
+    "five ordered classes": _small(ordinal, step=0.097),
+    "adjusted, one number": _small(beside, form="linear", z=3.9),
+    "adjusted, one number, curved": _small(beside, form="curved", z=3.9),
+    "adjusted, one number, 200 rows": _small(beside, form="linear", z=3.8, n=200),
+    "adjusted, one number, 2,000 rows": _small(beside, form="linear", z=3.9, n=2000),
+    "adjusted, eight numbers, 200 rows": _small(beside, form="eight numbers", z=4.2, n=200),
+    "adjusted, eight numbers": _small(beside, form="eight numbers", z=4.5),
+    "adjusted, eight numbers, curved": _small(beside, form="eight numbers, curved", z=4.0),
+    "adjusted, eight numbers, 2,000 rows": _small(beside, form="eight numbers", z=4.0, n=2000),
+    **{
+        f"adjusted, {k} weak of 2,000, {form}": _small(
+            beside, form=form, z=z, n=500, p=2000, n_relevant=k
+        )
+        for k, form, z in (
+            (20, "linear", 2.9),
+            (20, "curved", 3.1),
+            (300, "linear", 2.7),
+            (300, "curved", 2.7),
+        )
+    },
+    "missing more often": _small(missing, rates=(0.06, 0.167)),
+    "2 batches": _small(batches, shift=0.53, k=2),
+    "10 batches": _small(batches, shift=0.48, k=10),
+    "40 batches": _small(batches, shift=0.49, k=40),
+    "2 batches, 200 rows": _small(batches, shift=0.62, k=2, n=200),
+    "40 batches, 2,000 rows": _small(batches, shift=0.17, k=40, n=2000),
+    "genotypes": _small(alleles, z=2.8),
+    "genotypes, 200 rows": _small(alleles, z=2.7, n=200),
+    "genotypes, 2,000 rows": _small(alleles, z=2.9, n=2000),
+    "genotypes, MAF 0.01": _small(alleles, z=2.25, rates=(0.01, 0.01)),
+    "genotypes, MAF 0.05": _small(alleles, z=2.5, rates=(0.05, 0.05)),
+    "genotypes, MAF 0.5": _small(alleles, z=3.05, rates=(0.5, 0.5)),
+    "recessive": _small(alleles, z=2.3, coding="recessive", rates=(0.1, 0.5)),
+    "recessive, 2,000 rows": _small(alleles, z=2.6, coding="recessive", rates=(0.1, 0.5), n=2000),
+    "dominant": _small(alleles, z=3.1, coding="dominant"),
+    "dominant, 2,000 rows": _small(alleles, z=3.0, coding="dominant", n=2000),
+    **{
+        f"noise, {levels} values, {k} classes": _null(categories, levels=levels, k=k)
+        for levels in (5, 12, 20, 100)
+        for k in (2, 5)
+    },
+    "noise, twelve classes": _null(of_classes, k=12, effect=0.0, falling=0.75),
+    "noise, five ordered classes": _null(ordinal, step=0.0),
+    "noise, beside one number": _null(beside, form="linear", z=0.0),
+    "noise, beside eight numbers": _null(beside, form="eight numbers", z=0.0),
+    "noise, 2 batches": _null(batches, shift=0.0, k=2),
+    "noise, 40 batches": _null(batches, shift=0.0, k=40),
+    "noise, MAF 0.01 to 0.5": _null(alleles, z=0.0),
+    "noise, MAF 0.01": _null(alleles, z=0.0, rates=(0.01, 0.01)),
+}
+"""What one simple test that is told the design is right for; small tables, so that many are run."""
+
 SYNTH: dict[str, Callable[[int], tuple[Problem, str]]] = {
     "chain of 3": lambda seed: (Chain(1000, 5000, 3, seed), ""),
     "clique of 2": lambda seed: (more_problems.Clique(2000, 500, 2, seed), ""),
@@ -535,12 +739,25 @@ def _kruskal(table: Table) -> Values:
     return found
 
 
+def _one_class(table: Table) -> Values:
+    """Test each class against the rest by rank sums; the least p-value times the classes."""
+    classes = np.unique(table.target)
+    found = [_rank_sum(table.values, table.target == c) for c in classes]
+    least: Values = np.minimum(len(classes) * np.min(found, axis=0), 1.0)
+    return least
+
+
 def _levels(table: Table) -> Values:
-    levels = np.unique(table.values)
-    counts = np.stack(
-        [(table.values[table.target == c] == x).sum(axis=0) for c in (0, 1) for x in levels]
-    ).reshape(2, len(levels), -1)
-    return np.array([stats.chi2_contingency(counts[..., j]).pvalue for j in range(counts.shape[2])])
+    """Test by Pearson's chi-squared, of the levels that a column has."""
+    classes = (table.target[:, None] == np.unique(table.target)).astype(np.float64)
+    sizes, chi2, n_there = classes.sum(axis=0)[:, None], 0.0, 0
+    for level in np.unique(table.values):
+        seen = classes.T @ (table.values == level)
+        expected = sizes * seen.sum(axis=0) / len(classes)
+        chi2 = chi2 + (np.square(seen - expected) / np.maximum(expected, 1e-12)).sum(axis=0)
+        n_there = n_there + (seen.sum(axis=0) > 0)
+    found: Values = stats.chi2.sf(chi2, (len(sizes) - 1) * (n_there - 1))
+    return found
 
 
 def _pearson(values: Values, target: Labels | Values) -> Values:
@@ -575,6 +792,12 @@ def _within_strata(table: Table) -> Values:
     return found
 
 
+def _linear(table: Table) -> Values:
+    """Return an orthonormal basis of the covariates as they are."""
+    columns = [np.ones(len(table.target)), *(one.values for one in table.covariates)]
+    return np.asarray(np.linalg.qr(np.array(columns).T)[0])
+
+
 def _away(values: Values) -> Values:
     far: Values = np.abs(values - np.median(values, axis=0))
     return far
@@ -585,9 +808,13 @@ TESTS: dict[str, Test] = {
     "kruskal": _kruskal,
     "levels": _levels,
     "missing": lambda table: _fisher(np.isnan(table.values), table.target),
+    "one class": _one_class,
     "paired": lambda table: stats.wilcoxon(table.values[1::2] - table.values[::2], axis=0).pvalue,
     "pearson": lambda table: _pearson(table.values, table.target),
     "rank-sum": lambda table: _rank_sum(table.values, table.target),
+    "recessive": lambda table: _fisher(table.values > 1, table.target),
+    "score": lambda table: score_test(table.values, table.target, basis_of(table.covariates)),
+    "linear score": lambda table: score_test(table.values, table.target, _linear(table)),
     "spearman": lambda table: _spearman(table.values, table.target),
     "spread": lambda table: _rank_sum(_away(table.values), table.target),
     "trend": _trend,

@@ -7,33 +7,37 @@ import numpy as np
 import pytest
 from evidence import (
     TEST,
+    beside,
     bound,
     bound_over,
+    by_our_tests,
     by_peer,
     done_by,
     is_null,
     main,
     make_store,
+    ours,
     pair_scan,
     report,
     table_of,
 )
-from evidence_designs import DESIGNS, PAIRS, SYNTH, TESTS, Table, selected_by_test
+from evidence_designs import DESIGNS, PAIRS, SIMPLE, SYNTH, TESTS, Table, selected_by_test
 from scipy import stats
 
 import srs_ooc
+from srs_ooc.base.records import Covariate
 from srs_ooc.store.store import Store
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("design", [*DESIGNS, *SYNTH])
+@pytest.mark.parametrize("design", [*DESIGNS, *SIMPLE, *SYNTH])
 def test_tables_are_of_their_seed_and_name_who_is_relevant(design):
     table = table_of(design, 3)
     n, p = table.values.shape
     assert table.target.shape == (n,)
     assert all(0 <= feature < p for feature in table.relevant)
     assert bool(table.relevant) != is_null(design)
-    assert table.test in {*TESTS, ""}
+    assert {table.test, *table.also} <= {*TESTS, ""}
     again = table_of(design, 3)
     np.testing.assert_array_equal(table.values, again.values)
     np.testing.assert_array_equal(table.target, again.target)
@@ -60,15 +64,17 @@ def test_the_simple_test_that_is_told_the_design_finds_what_is_planted(design):
 def test_p_values_of_the_simple_tests_are_uniform_where_nothing_is_relevant(test):
     rng = np.random.default_rng(1)
     values, target = rng.normal(size=(200, 2000)), np.arange(200) % 2
-    if test in {"fisher", "levels", "trend"}:
+    if test in {"fisher", "levels", "recessive", "trend"}:
         values = rng.integers(0, 3, values.shape).astype(float)
     if test == "missing":
         values[rng.random(values.shape) < 0.3] = np.nan
     numbers = rng.exponential(size=200) if test in {"pearson", "spearman", "U-shape"} else target
-    found = TESTS[test](Table(values, numbers, strata=np.arange(200) // 20))
+    age = (Covariate("age", rng.normal(size=200)),)
+    strata = np.arange(200) // 20
+    found = TESTS[test](Table(values, numbers, strata=strata, covariates=age))
     assert found.shape == (2000,)
     assert np.mean(found <= 0.05) <= stats.binom.isf(1e-4, 2000, 0.05) / 2000
-    if test not in {"fisher", "missing"}:  # exact, and so below
+    if test not in {"fisher", "missing", "one class", "recessive"}:  # exact or sums, and so below
         assert np.mean(found <= 0.05) >= stats.binom.isf(1 - 1e-4, 2000, 0.05) / 2000
 
 
@@ -129,6 +135,28 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, capsys):
     assert added["found"]["ranksum"]["selected"] == json.loads(first)["found"][TEST]["selected"]
 
 
+def test_our_tests_alone_are_done_once_and_kept_apart_from_runs(tmp_path, monkeypatch, capsys):
+    results = tmp_path / "results.jsonl"
+    asked = ["evidence.py", "--results", str(results), "--ours", "tests", "--seeds", "0", "1"]
+    monkeypatch.setattr("sys.argv", [*asked, "--designs", "noise", "one of twelve classes"])
+    main()
+    first = results.read_text()
+    main()
+    assert results.read_text() == first
+    lines = [json.loads(line) for line in first.splitlines()]
+    assert [line["label"] for line in lines] == [", tests alone"] * 2
+    assert set(lines[1]["found"]) == {"ours", TEST, "kruskal"}
+    assert "| one of twelve classes | 1 |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["12 values", "missing", "adjusted, one number", "10 batches"])
+def test_our_tests_alone_find_what_a_run_finds_of_the_same_table(design):
+    table = table_of(design, 3)
+    alone, run = by_our_tests(table), ours(table, {"iterations": 20})
+    assert alone["power"] == pytest.approx(run["power"], abs=0.07)
+
+
 @pytest.mark.slow
 def test_a_peer_that_fails_or_is_late_is_noted():
     table = table_of("500 x 50", 0)
@@ -173,6 +201,13 @@ def test_the_report_judges_signals_nulls_and_peers():
         "| tied | 1 | 1.00 / 0.50 / 1.0 | 0.90 / 0.30 / 1.0 | 0.40 / 0.20 / 1.0 |",
     ]
     assert [line for line in expected if line not in report(lines)] == []
+
+
+def test_what_was_found_before_stands_in_place_of_the_told_test():
+    now = [line("tied", seed, ours=(0.5, 0.0, 2), **{TEST: (0.7, 0.1, 3)}) for seed in (0, 1)]
+    before = line("tied", 1, ours=(0.6, 0.2, 4)) | {"label": "before"}
+    both = beside(now, [*now, before], "before")
+    assert both == [line("tied", 1, ours=(0.5, 0.0, 2), **{TEST: (0.6, 0.2, 4)})]
 
 
 def test_only_what_is_left_is_done():
