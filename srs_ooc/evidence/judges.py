@@ -128,7 +128,7 @@ class TestsJudge(Judge):
         search finds: all; auto: all of up to 77,000 features; none.
     """
 
-    versions: ClassVar[Mapping[str, int]] = {"evidence": 10, "stages": 3}
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 11, "stages": 3}
     fdr: str = option(Share(), default="0.1", metavar="LEVEL")
     keep: int = option(Whole(0, MOST_KEPT), default=LEADERS, metavar="N")
     closing: str = option(Choice((IMPURITY, *SCORERS)), default=IMPURITY)

@@ -29,8 +29,6 @@ SCORE_STEPS = 64
 """Even steps of scores of a target that are no ranks."""
 MOST_LEVELS = 254
 """Levels of a categorical column; one of more is tested in the order of its codes."""
-TREND_SHARE = 0.7
-"""Of classes that are numbers: the weight of their trend; all other differences have the rest."""
 RARE_LEVEL = 5
 """Levels of a categorical column of fewer rows are taken together: one by one they show next to
 nothing, and many would hide what the others show."""
@@ -447,7 +445,7 @@ def contrasts_log_p(
         by_trend = target.of_levels(target.ascending[target.targets])
         if target.covariates is not None:  # what is left of a feature has no ranks within strata
             by_trend = by_trend._replace(scores=np.arange(by_trend.n_targets))
-        log_p = log_of_two(tested(by_trend.native), log_p, TREND_SHARE)
+        log_p = log_of_two(log_p, tested(by_trend.native))
     if (risk := target.risk) is not None:
         censoring, bar = target.of_censoring(risk).native, log(BY_RISK_SETS)
         of_rows = risk.times, risk.events, bar
@@ -460,21 +458,16 @@ def contrasts_log_p(
     return log_p
 
 
-def log_of_two(log_p: Floats, log_q: Floats, share: float) -> Floats:
+def log_of_two(log_p: Floats, log_q: Floats) -> Floats:
     """Return the natural logarithms of p-values of two tests together; NaN where one is.
 
-    By h, the harmonic mean of both with ``share`` for the weight of the first (Wilson 2019, Proc.
-    Natl. Acad. Sci. 116), at most either p-value over its weight. Of independent tests, weights w
-    and v, it is at most h with probability h + w v h^2 log((1 / h - v) (1 / h - w) / (w v)).
+    By h, the harmonic mean of both (Wilson 2019, Proc. Natl. Acad. Sci. 116), at most twice the
+    smaller one: of independent tests it is at most h with probability h + h^2 / 2 log(2 / h - 1).
     """
-    rest = 1.0 - share
-    p, q = log_p - log(share), log_q - log(rest)
-    least, most = np.minimum(p, q), np.maximum(p, q)
-    log_h = least - logs(1.0 + powers(least - most))
-    inverse = powers(-log_h)
-    odds = logs((inverse - rest) / share) + logs((inverse - share) / rest)
-    more = logs(1.0 + share * rest * odds / inverse)
-    return np.asarray(np.minimum(log_h + more, 0.0), np.float64)
+    least, most = np.minimum(log_p, log_q), np.maximum(log_p, log_q)
+    log_h = log(2.0) + least - logs(1.0 + powers(least - most))
+    h = powers(log_h)
+    return np.asarray(np.minimum(log_h + logs(1.0 + h / 2 * logs(2.0 / h - 1.0)), 0.0), np.float64)
 
 
 def strongest_of(log_p: Floats, shares: Floats) -> tuple[Floats, Bytes]:

@@ -169,7 +169,8 @@ def verdict_on(
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     neg_log10_p = tests.of_all()
-    leading = feature_tests.strongest(neg_log10_p, key, tests.n_leaders)
+    # Ties by a key that is no seed's: who leads is then the same of all seeds (docs/evidence.md).
+    leading = feature_tests.strongest(neg_log10_p, 0, tests.n_leaders)
     leaders = leading, neg_log10_p[leading]
     tests.split_level(neg_log10_p)
     weakest = least_passing(neg_log10_p, level)

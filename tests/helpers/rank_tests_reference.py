@@ -8,7 +8,7 @@ scores is at least as far from its mean as it is, on either side."""
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb, factorial, gcd, prod
+from math import factorial, gcd, prod
 
 import numpy as np
 from hypothesis import strategies as st
@@ -293,40 +293,26 @@ def location_p(column, target, *, two_classes):
     if not tables:
         return 1.0
     several = len(target.starts) > 2
-    if is_of_three_levels(tables, target):
-        return three_levels_p(tables[0])
-    return float(linear_p_value(tables, two_classes=two_classes, in_strata=several, scores=scores))
+    linear = float(
+        linear_p_value(tables, two_classes=two_classes, in_strata=several, scores=scores)
+    )
+    if not is_of_three_levels(tables, target):
+        return linear
+    return of_two(linear, joint_p(np.array(tables).swapaxes(1, 2)[:, target.order]), 0.65)
 
 
 def is_of_three_levels(tables, target):
-    """Whether one test of all that three levels can show takes the place of location and spread."""
+    """Whether the joint test stands beside that of location, in place of spread."""
     return (
         target.nominal and target.n_targets == 2 and len(target.starts) == 2 and len(tables[0]) == 3
     )
 
 
-def three_levels_p(table):
-    """Sum what is as likely, a sum of w exp(3.2 |z|) of codings as large."""
-    counts, drawn = np.sum(table, axis=1), int(np.sum(table, axis=0)[1])
-    n = int(counts.sum())
-    if drawn in (0, n):
-        return 1.0
-    cases = [(drawn - j - k, j, k) for j in range(counts[1] + 1) for k in range(counts[2] + 1)]
-    cases = [case for case in cases if 0 <= case[0] <= counts[0]]
-    ways = [prod(comb(int(c), int(x)) for c, x in zip(counts, case, strict=True)) for case in cases]
-    x = np.vstack([cases, np.array(table)[:, 1]])
-    statistic = np.zeros(len(x))
-    for weight, coding in (
-        (0.6, (0, 1, 2)),
-        (0.15, (0, 1, 1)),
-        (0.15, (0, 0, 1)),
-        (0.1, (0, 1, 0)),
-    ):
-        scores = np.array(coding) - counts @ coding / n
-        sd = np.sqrt(counts @ scores**2 * drawn * (n - drawn) / (n * (n - 1)))
-        statistic += weight * np.exp(3.2 * np.abs(x @ scores) / sd)
-    is_far = statistic[:-1] >= statistic[-1] * (1 - 1e-9)
-    return sum(w for w, far in zip(ways, is_far, strict=True) if far) / comb(n, drawn)
+def of_two(p, q, share):
+    """Return the p-value of two independent tests by their harmonic mean."""
+    h = 1 / (share / p + (1 - share) / q)
+    product = share * (1 - share)
+    return min(1, h + product * h**2 * np.log((1 / h - share) * (1 / h - 1 + share) / product))
 
 
 @st.composite

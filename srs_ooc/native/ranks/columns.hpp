@@ -1,6 +1,6 @@
 // Rank tests of whole blocks of columns: an asymptotic screen of each, the test itself where that shows anything.
 #pragma once
-#include "ranks/three_levels.hpp"
+#include "ranks/linear_test.hpp"
 
 #include <limits>
 
@@ -170,20 +170,14 @@ inline void column_shows(const LogFactorials &log_factorial, const Tabulation<Co
         log_p[contrast] = contrast_log_p(log_factorial, strata, found, gate, target, exactly, contrast == SPREAD);
     };
     const ContingencyTable &first = tabulation.strata[0];
-    if (target.two_classes() && target.n_strata == 1 && first.n_levels == 3 && first.scores.empty() && target.shrink == 1) {
-        if (is_asked(LOCATION)) { // all that three levels can show
-            bool is_thin = false;
-            const double found = three_levels_asymptotic(first, is_thin);
-            const bool stays = !exactly && (target.screened || (!is_thin && found > THREE_LEVELS_GATE));
-            log_p[LOCATION] = stays ? found : ThreeLevelsTest(log_factorial, first).log_p();
-        }
-    } else {
-        const bool with_spread = is_asked(SPREAD) && !tabulation.tiny_strata;
-        const AsymptoticScreen screen(tabulation.strata, target.nominal, target.n_targets, with_spread);
-        const double bar = gate(screen, target.nominal);
-        test(LOCATION, tabulation.strata, screen.location, bar);
-        test(SPREAD, tabulation.strata, screen.spread, bar);
-    }
+    const bool has_three = target.two_classes() && target.n_strata == 1 && first.n_levels == 3 && first.scores.empty();
+    const bool with_spread = is_asked(SPREAD) && !tabulation.tiny_strata && !has_three;
+    const AsymptoticScreen screen(tabulation.strata, target.nominal, target.n_targets, with_spread);
+    const double bar = gate(screen, target.nominal);
+    test(LOCATION, tabulation.strata, screen.location, bar);
+    test(SPREAD, tabulation.strata, screen.spread, bar);
+    if (has_three && is_asked(LOCATION)) // as of genotypes: additive, or whatever else three levels can be
+        log_p[LOCATION] = log_of_two(log_p[LOCATION], joint_log_p(first, target.order, exactly), 0.65);
     if (!tabulation.n_absent || !is_asked(ABSENCE)) return;
     const Strata two = by_absence(tabulation.strata, tabulation.absent);
     const AsymptoticScreen other(two, target.nominal, target.n_targets, false);

@@ -200,8 +200,8 @@ class AsymptoticScreen {
 
 constexpr double THICK = 25; // rows
 // Logarithms of p-values beyond which the test itself is made: 0.32; 0.045; where nothing is common 0.01, and
-// where that goes for the levels of a target as well 0.0027; of
-// categories and scores with light tails 0.06.
+// where that goes for the levels of a target as well 0.0027. Of
+// numbers against categories 0.06, where no value has half of the rows: sums of few such ranks have light tails.
 constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9, LIGHT_GATE = -2.8;
 
 inline double gate(double fewest, double commonest, double n_rows, bool nominal) {

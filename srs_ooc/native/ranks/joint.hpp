@@ -65,19 +65,17 @@ class JointTest {
             for (std::size_t i = 0; i < cells_.size(); ++i) left_[i % n_levels_] += cells_[i];
             return std::min(0.0, own_log(beyond(0, 0, n_rows(), rows_of(0), 0)));
         }
-        std::vector<Pmf> laws;
-        Pmf scratch;
+        std::vector<std::vector<Atom>> atoms;
+        Pmf own;
         double scores = 0;
         for (const Part &part : parts_) {
             Pmf law{0, {1.0}};
-            for (const Overlap &one : part.strata) {
-                one.fill(scratch);
-                law = convolved(scratch, 1, law);
-            }
+            for (const Overlap &one : part.strata) one.fill(own), law = convolved(own, 1, law);
             const double z = is_few ? normal_score(log_p_of(law, Extreme::of(part.mean, part.count))) : 0;
-            scores += z * z, laws.push_back(std::move(law));
+            scores += z * z;
+            if (!is_few) atoms.push_back(atoms_of(part, law));
         }
-        return is_few ? log_chi_squared(scores, int(parts_.size())) : saddlepoint(laws);
+        return is_few ? log_chi_squared(scores, int(parts_.size())) : saddlepoint(atoms);
     }
 
   private:
@@ -158,14 +156,12 @@ class JointTest {
     }
 
     // The upper tail of a sum of independent parts by Lugannani and Rice (1980, Adv. Appl. Prob. 12), at most Chernoff's bound.
-    double saddlepoint(const std::vector<Pmf> &laws) const {
-        std::vector<std::vector<Atom>> atoms;
+    double saddlepoint(const std::vector<std::vector<Atom>> &atoms) const {
         double most = 0, last = 0;
-        for (std::size_t j = 0; j < laws.size(); ++j) {
-            atoms.push_back(atoms_of(parts_[j], laws[j]));
+        for (const std::vector<Atom> &part : atoms) {
             double top = 0, p = 0;
-            for (const Atom &one : atoms[j]) top = std::max(top, one.squared);
-            for (const Atom &one : atoms[j])
+            for (const Atom &one : part) top = std::max(top, one.squared);
+            for (const Atom &one : part)
                 if (one.squared >= top * (1 - 1e-9)) p += one.p; // both ends may be as far
             most += top, last += own_log(p);
         }
@@ -226,6 +222,12 @@ inline double joint_log_p(JointTest test, bool exactly) {
     const double screened = test.asymptotic(), fewest = test.fewest();
     const double bar = fewest < 1 ? SPARSE_GATE : fewest < THICK ? THICK_GATE : FINE_GATE;
     return exactly || screened < bar ? test.log_p() : screened;
+}
+inline double joint_log_p(const ContingencyTable &table, const std::vector<std::int32_t> &order, bool exactly) {
+    std::vector<std::int64_t> cells;
+    for (const std::int32_t y : order)
+        for (std::size_t l = 0; l < table.n_levels; ++l) cells.push_back(table.at(l, static_cast<std::size_t>(y)));
+    return joint_log_p({std::move(cells), 1, order.size(), table.n_levels}, exactly);
 }
 
 } // namespace srs

@@ -105,32 +105,14 @@ class LevelTests {
         tabulation.tabulate(answers_.data());
         const AsymptoticScreen screen(tabulation.strata, true, n_levels_, false);
         if (!screen.location.is_there) return 0;
-        const double bar = has_light_tails() ? LIGHT_GATE : gate(screen, true);
+        const double bar = 2 * screen.commonest <= screen.n_rows ? LIGHT_GATE : gate(screen, true);
         return contrast_log_p(log_factorial_, tabulation.strata, screen.location, bar, within, exactly, false);
-    }
-    // Whether scores of the target have no heavier tails than normal ones, by their fourth moment: sums of few of them are then
-    // not farther from their means than normal ones are.
-    bool has_light_tails() {
-        if (is_light_ >= 0) return is_light_ > 0;
-        std::vector<std::int64_t> rows(target_.n_targets, 0);
-        for (std::size_t i = 0; i < columns_.size(); ++i) ++rows[static_cast<std::size_t>(target_.targets[i])];
-        const std::vector<std::int64_t> scores =
-            target_.scores ? std::vector<std::int64_t>(target_.scores, target_.scores + rows.size()) : double_midranks(rows);
-        double n = 0, mean = 0, second = 0, fourth = 0;
-        for (std::size_t y = 0; y < rows.size(); ++y) n += double(rows[y]), mean += double(rows[y]) * double(scores[y]);
-        for (std::size_t y = 0; y < rows.size(); ++y) {
-            const double squared = (double(scores[y]) - mean / n) * (double(scores[y]) - mean / n);
-            second += double(rows[y]) * squared, fourth += double(rows[y]) * squared * squared;
-        }
-        is_light_ = n * fourth <= 3 * second * second;
-        return is_light_ > 0;
     }
 
     const LogFactorials &log_factorial_;
     const Target &target_;
     const std::size_t n_codes_;
     const LevelLimits limits_;
-    int is_light_ = -1; // unknown
     std::size_t n_levels_ = 0, n_classes_ = 1, width_ = 0; // one past the largest code
     std::vector<std::size_t> places_, columns_;            // of classes; stratum and class of each row
     std::vector<std::int32_t> numbers_, crossed_, rows_, levels_, order_;

@@ -263,12 +263,7 @@ inline double classes_log_p(const LogFactorials &log_factorial, const Strata &st
     std::vector<std::int32_t> order;
     for (const std::int32_t y : all)
         if (rows[static_cast<std::size_t>(y)]) order.push_back(y);
-    if (strata.size() == 1 && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty()) {
-        std::vector<std::int64_t> cells;
-        for (const std::int32_t y : order)
-            for (std::size_t l = 0; l < 2; ++l) cells.push_back(strata[0].at(l, static_cast<std::size_t>(y)));
-        return joint_log_p({std::move(cells), 1, order.size(), 2}, true);
-    }
+    if (strata.size() == 1 && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty()) return joint_log_p(strata[0], order, true);
     const double cost = order.size() > 5 ? PART_COST : EXACT_COST;
     double sum = 0;
     int degrees = 0;

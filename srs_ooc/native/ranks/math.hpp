@@ -50,12 +50,13 @@ inline double log_sum(double a, double b) { // log(e^a + e^b)
     return b > NEVER ? a + own_log(1 + own_exp(b - a)) : a;
 }
 
-// The logarithm of the p-value of two tests together: h, the harmonic mean of both p-values (Wilson 2019, Proc. Natl. Acad. Sci.
-// 116), is at most twice the smaller one. Of independent ones it is at most h with probability h + h^2 / 2 log(2 / h - 1), and
-// where both are small together less often.
-inline double log_of_two(double log_p, double log_q) {
-    const double log_h = LN2 - log_sum(-log_p, -log_q), h = own_exp(log_h);
-    return std::min(0.0, log_h + own_log(1 + (h > 0 ? 0.5 * h * own_log(2 / h - 1) : 0)));
+// The logarithm of the p-value of two tests together, by h, the harmonic mean of both p-values with weights w and v (Wilson
+// 2019, Proc. Natl. Acad. Sci. 116): at most either over its weight. Of independent ones it is at most h with probability
+// h + w v h^2 log((1 / h - v) (1 / h - w) / (w v)), and where both are small together less often.
+inline double log_of_two(double log_p, double log_q, double w = 0.5) {
+    const double v = 1 - w, log_h = -log_sum(own_log(w) - log_p, own_log(v) - log_q), h = own_exp(log_h);
+    const double more = h > 0 ? w * v * h * (own_log((1 / h - v) / w) + own_log((1 / h - w) / v)) : 0;
+    return std::min(0.0, log_h + own_log(1 + more));
 }
 
 // P(Z > z) / density(z) of a standard normal Z, z >= 0.
