@@ -112,22 +112,18 @@ def _parts(covariate: Covariate) -> tuple[list[Floats], Ints, list[int]]:
     return [], levels, np.flatnonzero(counts).tolist()
 
 
-def _columns(
-    covariates: Sequence[Covariate], degrees: int, *, products: bool
-) -> tuple[list[Floats], list[Floats]]:
-    """Return straight lines and indicators; curves and products."""
+def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -> list[Floats]:
     numbers, indicators = [], []
     for covariate in covariates:
         own, levels, told = _parts(covariate)
         numbers += own
         indicators += [flag - flag.mean() for flag in ((levels == level) * 1.0 for level in told)]
-    splines = [spline(number, degrees) for number in numbers]
-    scaled = [column for some in splines for column in some[:1]]
-    bent = [column for some in splines for column in some[1:]]
+    columns = [column for number in numbers for column in spline(number, degrees)] + indicators
     if products:
-        bent += [a * b for i, a in enumerate(scaled) for b in scaled[:i]]
-        bent += [a * b for a in scaled for b in indicators]
-    return scaled + indicators, bent
+        scaled = [column for number in numbers for column in spline(number, 1)]
+        columns += [a * b for i, a in enumerate(scaled) for b in scaled[:i]]
+        columns += [a * b for a in scaled for b in indicators]
+    return columns
 
 
 def form_of(
@@ -185,23 +181,15 @@ def basis_of(covariates: Sequence[Covariate], strata: Integers | None = None) ->
 
     float64 (n_rows, k); columns that add nothing are left out. Errors as of :func:`form_of`.
     """
-    return _basis(covariates, strata)[0]
-
-
-def _basis(covariates: Sequence[Covariate], strata: Integers | None) -> tuple[Floats, int]:
-    """Return the basis, and how many of its columns come first that always stay."""
     n_rows, (degrees, products, _) = len(covariates[0].values), form_of(covariates, strata)
-    straight, bent = _columns(covariates, degrees, products=products)
-    rows = [np.ones(n_rows), *straight]
+    rows = [np.ones(n_rows), *_columns(covariates, degrees, products=products)]
     if strata is not None:
         numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
         _, levels, told = _parts(Covariate("", numbers, ("",) * (int(numbers.max()) + 1)))
         rows += [(levels == level).astype(np.float64) for level in told]
-    n_straight, rows = len(rows), rows + bent
-    scales = np.sqrt(np.square(rows).mean(axis=1))
-    basis = orthonormal(np.array(rows) / np.where(scales > 0, scales, 1)[:, None], _DEPENDENT)
-    adds = np.abs(basis).max(axis=1) > 0
-    return np.ascontiguousarray(basis[adds].T), int(np.count_nonzero(adds[:n_straight]))
+    scaled = [row / scale for row in rows if (scale := float(np.sqrt((row * row).mean()))) > 0]
+    basis = orthonormal(np.array(scaled), _DEPENDENT)
+    return np.ascontiguousarray(basis[np.abs(basis).max(axis=1) > 0].T)
 
 
 # Fits by Newton's method, with a ridge; columns have unit variance. A loss is minus the
@@ -441,20 +429,21 @@ class NullModel:
             If rows are too few for the covariates, a fit does not converge, or no stratum has rows
             of two classes, so that covariates say the class.
         """
-        whole, n_straight = _basis(covariates, strata)
-        stays = np.arange(whole.shape[1]) < n_straight
-        while True:
-            basis = np.ascontiguousarray(whole[:, stays])
-            fitted, left = _fit(target, basis)
-            explains = np.square(left @ whole) > np.square(left) @ np.square(whole)
-            if not (found := explains.any(axis=0) & ~stays).any():
-                break
-            stays |= found
-        bins = strata_of(fitted, strata)
-        if isinstance(target, Censored) or target.dtype.kind == "f":
-            scores = even_steps(left[0])
+        basis = basis_of(covariates, strata)
+        columns = basis * np.sqrt(len(basis))
+        if isinstance(target, Censored):
+            risk = columns[:, 1:] @ cox(columns[:, 1:], target)
+            left = target.events - np.exp(risk) * hazards(target, np.exp(risk))
+            bins, scores = strata_of([risk], strata), even_steps(left)
+        elif target.dtype.kind == "f":
+            fitted = basis @ robust(basis, target.astype(np.float64))
+            ranks = midranks(target - fitted)
+            if tail_weight(target - fitted) <= LIGHT_TAILS:
+                ranks = normal_quantiles(ranks)
+            left = ranks - basis @ (basis.T @ ranks)
+            bins, scores = strata_of([fitted], strata), even_steps(left)
         else:
-            scores = _weights(target.astype(np.int64), fitted, bins)
+            bins, scores = _of_classes(target.astype(np.int64), columns, strata)
         return cls(np.rint(basis / BASIS_UNIT).astype(np.int32), bins, scores)
 
     def of_rows(self, is_in: Bools) -> "NullModel":
@@ -466,41 +455,17 @@ class NullModel:
         return Covariates.of(self.basis.astype(np.float64) * BASIS_UNIT, self.strata)
 
 
-def _fit(target: Integers | Floats | Censored, basis: Floats) -> tuple[list[Floats], Floats]:
-    """Return what a basis says of a target, and what it leaves, float64 (m, n_rows).
-
-    Each class is fitted against those with more rows.
-    """
-    columns = basis * np.sqrt(len(basis))
-    if isinstance(target, Censored):
-        risk = columns[:, 1:] @ cox(columns[:, 1:], target)
-        return [risk], (target.events - np.exp(risk) * hazards(target, np.exp(risk)))[None]
-    if target.dtype.kind == "f":
-        fitted = basis @ robust(basis, target.astype(np.float64))
-        ranks = midranks(target - fitted)
-        if tail_weight(target - fitted) <= LIGHT_TAILS:
-            ranks = normal_quantiles(ranks)
-        return [fitted], (ranks - basis @ (basis.T @ ranks))[None]
-    order = _by_size(target)
-    rest = [np.isin(target, order[place:]) for place in range(len(order) - 1)]
-    fits = [logistic(columns, target == c, rows) for c, rows in zip(order, rest, strict=False)]
-    left = [((target == c) - fit) * rows for c, fit, rows in zip(order, fits, rest, strict=False)]
-    return fits, np.array(left)
-
-
-def _by_size(target: Integers) -> list[int]:
+def _of_classes(target: Ints, columns: Floats, strata: Integers | None) -> tuple[Ints32, Ints32]:
+    """Return strata and weights: each class is fitted against those with more rows."""
     sizes = np.bincount(target)
-    return [c for c in np.argsort(sizes, kind="stable").tolist() if sizes[c]]
-
-
-def _weights(target: Ints, fitted: Sequence[Floats], bins: Ints32) -> Ints32:
-    """Return weights of rows by what is fitted of each class against those with more rows."""
-    sizes, order = np.bincount(target), _by_size(target)
-    shares, rest = np.zeros((len(order), len(target))), np.ones(len(target))
-    for place, fit in enumerate(fitted):
-        shares[place] = rest * fit
+    order = [c for c in np.argsort(sizes, kind="stable").tolist() if sizes[c]]
+    shares, rest, fitted = np.zeros((len(order), len(target))), np.ones(len(target)), []
+    for place, c in enumerate(order[:-1]):
+        fitted.append(logistic(columns, target == c, np.isin(target, order[place:])))
+        shares[place] = rest * fitted[-1]
         rest = rest - shares[place]
     shares[-1] = rest
+    bins = strata_of(fitted, strata)
     n_bins = int(bins.max()) + 1
     least = np.full(n_bins, len(sizes), target.dtype)
     most = np.zeros(n_bins, target.dtype)
@@ -517,4 +482,4 @@ def _weights(target: Ints, fitted: Sequence[Floats], bins: Ints32) -> Ints32:
     own = shares[places[target], np.arange(len(target))]
     weights = sizes[target] / len(target) / np.maximum(own, 1e-6)
     weights = np.minimum(weights / weights.min(), MOST_WEIGHT)
-    return np.rint(100 * weights).astype(np.int32)
+    return bins, np.rint(100 * weights).astype(np.int32)

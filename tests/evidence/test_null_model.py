@@ -231,36 +231,6 @@ def test_what_a_null_model_keeps_is_whole_numbers():
         assert covariates.shrink == pytest.approx(np.sqrt(1 - free))
 
 
-@pytest.mark.parametrize("kind", ["numbers", "classes", "three", "times"])
-def test_curves_that_explain_nothing_are_left_out_and_lines_stay(kind):
-    age, dose, sex = number(600), number(600, "dose", 3), category(600, 2, "sex")
-    rng = np.random.default_rng(7)
-    score = 1.5 * age.values**2 + rng.logistic(size=600)
-    target = {
-        "numbers": score,
-        "classes": (score > 1).astype(np.int64),
-        "three": np.searchsorted([0.5, 2.0], score),
-        "times": Censored(np.exp(-score), rng.random(600) < 0.8),
-    }[kind]
-    whole = basis_of([age, dose, sex])
-    found = NullModel.of(target, [age, dose, sex]).basis * BASIS_UNIT
-    assert found.shape[1] < whole.shape[1]
-    assert np.linalg.norm(whole.T @ found) ** 2 == pytest.approx(found.shape[1], abs=1e-5)
-    for column in (age.values, dose.values, sex.values == 1):
-        assert explained(found, column * 1.0) < 1e-9
-    assert explained(found, age.values**2) < 0.02
-
-
-def test_what_is_left_out_explains_less_than_chance():
-    age, score = number(400), np.random.default_rng(9).normal(size=400)
-    whole, found = basis_of([age]), NullModel.of(score, [age])
-    kept = np.linalg.norm(whole.T @ (found.basis * BASIS_UNIT), axis=1) > 0.5
-    left = (found.scores - found.scores.mean()) @ whole
-    spread = (found.scores - found.scores.mean()) ** 2 @ whole**2
-    assert 2 <= kept.sum() < whole.shape[1]
-    assert (left[~kept] ** 2 <= 1.05 * spread[~kept]).all()
-
-
 def test_numbers_with_light_tails_have_normal_scores():
     age, rng = number(500), np.random.default_rng(2)
     for own, light in ((rng.normal(size=500), True), (rng.standard_t(1.5, 500), False)):
