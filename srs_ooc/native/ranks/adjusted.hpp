@@ -53,6 +53,8 @@ class AdjustedTests {
         for (std::size_t i = 0; i < basis.n_rows; ++i)
             for (std::size_t k = 0; k < basis.n_columns; ++k)
                 by_column_[k * basis.n_rows + i] = by_row_[i * basis.n_columns + k] = basis.values[order_[i] * basis.n_columns + k];
+        const auto n = static_cast<std::int64_t>(basis.n_rows);
+        for (std::int64_t rank = -n; rank <= n; ++rank) quantiles_.push_back(quantile(rank, n));
         const bool is_one = target.scores || target.two_classes(); // score is enough; else one for each class
         for (std::size_t y = 0; y < (is_one ? 1 : target.n_targets); ++y) {
             scores_of_.emplace_back();
@@ -140,8 +142,11 @@ class AdjustedTests {
         one.about_mean = one.squares - sum * sum / std::max(n, 1.0);
     }
 
-    // Nearly a normal quantile of a share (Tukey's, lambda 1/4), by roots that are the same on every machine.
-    static double quantile(double share) { return std::sqrt(std::sqrt(share)) - std::sqrt(std::sqrt(1 - share)); }
+    // Nearly the normal quantile of a centred midrank, twice (Tukey's, lambda 1/4), by roots that are the same on every machine.
+    static double quantile(std::int64_t rank, std::int64_t n) {
+        const auto root = [n](std::int64_t part) { return std::sqrt(std::sqrt(double(part) / double(2 * n))); };
+        return root(n + rank) - root(n - rank);
+    }
 
     // Normal scores of centred midranks, twice; distances of these from the middle; what is missing.
     void score_column(Codes column, std::size_t place, std::size_t only) {
@@ -163,8 +168,10 @@ class AdjustedTests {
         const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
         if (is_asked(LOCATION) && n_levels > 1) {
             std::vector<double> &values = ask(column, place + LOCATION).values;
-            for (std::size_t code = 0; code < n_codes_; ++code)
-                if (counts_[code]) values[code] = quantile(0.5 + 0.5 * by_code_[code] / double(n));
+            for (std::size_t code = 0; code < n_codes_; ++code) {
+                const auto rank = static_cast<std::int64_t>(by_code_[code]);
+                values[code] = n_missing ? quantile(rank, n) : quantiles_[static_cast<std::size_t>(n + rank)];
+            }
         }
         if (is_asked(SPREAD) && has_spread(n_levels, nearest, even)) {
             std::vector<double> &values = ask(column, place + SPREAD).values;
@@ -339,7 +346,7 @@ class AdjustedTests {
     std::vector<CodeScores> asked_;
     std::vector<std::vector<double>> scores_of_; // of the target, of the rows tested
     // The basis, [row][k] and [k][row]; scores, [row][score]; what is left of them, [score][row].
-    std::vector<double> by_row_, by_column_, scores_, left_, coefficients_, variation_, root_, right_, by_code_;
+    std::vector<double> by_row_, by_column_, scores_, left_, coefficients_, variation_, root_, right_, by_code_, quantiles_;
     std::vector<std::int64_t> counts_;  // rows of each code
     std::vector<std::int32_t> numbers_; // level of each code
     std::vector<std::uint8_t> steps_;
