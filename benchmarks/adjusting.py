@@ -296,7 +296,8 @@ def sum_row(name: str, lines: list[Record]) -> str:
         below, alone = (power("oracle") - power(it) for it in (who, f"{who}, location"))
         ratios = np.mean([line[f"{who}: p"] for line in lines], axis=0) / RATIOS
         cells += [f"{mean(line[f'{who}: K'] for line in lines):.0f}"]
-        cells += [f"{below.mean():.3f} ± {error(below.tolist()):.3f}", f"{alone.mean():.3f}"]
+        apart = float(below.std(ddof=1)) / len(lines) ** 0.5
+        cells += [f"{below.mean():.3f} ± {apart:.3f}", f"{alone.mean():.3f}"]
         cells += [f"{mean(line['found'][who]['false'] for line in lines):.2f}"]
         cells += [f"{mean(line[f'{who}: lambda'] for line in lines):.2f}"]
         cells += [" ".join(f"{ratio:.2f}" for ratio in ratios)]
