@@ -4,6 +4,7 @@
         [--only TEXT] [--seeds FROM TO] [--minutes N] [--runs]
     ... mixed --results FILE              an XOR pair, a chain of three and confounding in one table
     ... public --results FILE             public genotypes in the folder SRS_OOC_DATA
+    ... sums --results FILE               prints a table of targets that are sums
     ... report --results FILE             writes the tables of docs/research/adjusting-measured.md
     ... cost                              seconds of tests with and without ten columns of basis
 
@@ -25,10 +26,12 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from adjusting_designs import (
     CELLS,
+    SUMS,
     Cell,
     Floats,
     Table,
@@ -37,6 +40,7 @@ from adjusting_designs import (
     genotypes_of,
     make,
     make_mixed,
+    make_sum,
     score_test,
 )
 from evidence import Found, error, scored
@@ -47,8 +51,19 @@ from scipy import stats
 
 import srs_ooc
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.null_model import Censored, basis_of, strata_of
-from srs_ooc.evidence.rank_tests import Covariates, contrasts_log_p
+from srs_ooc.evidence import null_model
+from srs_ooc.evidence.null_model import (
+    Censored,
+    basis_of,
+    logistic,
+    spline,
+    strata_of,
+)
+from srs_ooc.evidence.rank_tests import (
+    Covariates,
+    contrasts_log_p,
+)
+from srs_ooc.native.numerics import orthonormal
 
 PAGE = Path(__file__).parents[1] / "docs/research/adjusting-measured.md"
 
@@ -155,6 +170,87 @@ def mixed() -> None:
             results.add({"mixed": True, "seed": seed, **scored(chosen, table.relevant)})
 
 
+# Targets that are sums: power beside the score test, and what leaving columns out would do.
+
+
+def without_idle(table: Table) -> Floats:
+    """Return the basis without curves and products that say nothing of the target.
+
+    One leaves if its score test, beside those that stay, has |t| of at most 1; lines stay.
+    """
+    target, numbers = table.target, [one.values for one in table.covariates]
+    if isinstance(target, Censored):
+        raise NotImplementedError
+    lines = [np.ones(len(numbers[0])), *(spline(number, 1)[0] for number in numbers)]
+    whole = orthonormal(np.array([*lines, *basis_of(table.covariates).T]), 1e-6)
+    whole = np.ascontiguousarray(whole[np.abs(whole).max(axis=1) > 0].T)
+    stays, every = np.arange(whole.shape[1]) < len(lines), np.ones(len(whole), np.bool_)
+    while True:
+        some = np.ascontiguousarray(whole[:, stays])
+        left = target - some @ (some.T @ target)
+        if target.dtype.kind != "f":
+            left = target - logistic(some * np.sqrt(len(some)), np.equal(target, 1), every)
+        explains = (left @ whole) ** 2 > left**2 @ whole**2
+        if not (explains & ~stays).any():
+            return some
+        stays |= explains
+
+
+def of_sum(table: Table) -> Record:
+    """Return what the tests find beside the covariates, with all columns and without idle ones."""
+    codes = codes_of(table.values)
+    is_false = ~np.isin(np.arange(len(codes)), table.relevant)
+    p_values = score_test(table.values, table.target, basis_of(table.covariates))
+    found = {"oracle": -np.log10(np.maximum(p_values, 1e-300))}
+    out: Record = {}
+    for who, basis in (("all", basis_of(table.covariates)), ("fewer", without_idle(table))):
+        with patch.object(null_model, "basis_of", lambda *_, basis=basis: basis):
+            beside = adjusted(table.target, table.covariates)
+        found[who], location = strengths(codes, beside)
+        found[f"{who}, location"] = -np.nan_to_num(location) / np.log(10)
+        p_values = np.exp(location[is_false])
+        out[f"{who}: K"] = basis.shape[1]
+        out[f"{who}: lambda"] = lambda_of(location)
+        out[f"{who}: p"] = [float(np.mean(p_values <= t)) for t in RATIOS]
+    return out | {"found": {who: scored(passing(it), table.relevant) for who, it in found.items()}}
+
+
+def sums() -> None:
+    """Do what is left of the sums, and print their table."""
+    asked = asked_for()
+    results, end = Results(asked.results), time.monotonic() + 60 * asked.minutes
+    for cell in SUMS:
+        for seed in range(*(asked.seeds or (3000, 3020))) if asked.only in cell.name else ():
+            key = {"sum": cell.name, "seed": seed}
+            if results.find(key) is None and time.monotonic() < end:
+                results.add(key | of_sum(make_sum(cell, seed)))
+    some: dict[str, list[Record]] = defaultdict(list)
+    for line in results.records:
+        some[line.get("sum", "")].append(line)
+    print("\n".join([*head(OF_SUMS), *(sum_row(one.name, some[one.name]) for one in SUMS)]))
+
+
+def sum_row(name: str, lines: list[Record]) -> str:
+    """Return the row of a sum."""
+    if not lines:
+        return row([name, 0])
+
+    def power(who: str) -> Floats:
+        return np.array([line["found"][who]["power"] for line in lines], np.float64)
+
+    cells: list[object] = [name, len(lines), f"{power('oracle').mean():.2f}"]
+    for who in ("all", "fewer"):
+        below, alone = (power("oracle") - power(it) for it in (who, f"{who}, location"))
+        ratios = np.mean([line[f"{who}: p"] for line in lines], axis=0) / RATIOS
+        cells += [f"{mean(line[f'{who}: K'] for line in lines):.0f}"]
+        apart = float(below.std(ddof=1)) / len(lines) ** 0.5
+        cells += [f"{below.mean():.3f} ± {apart:.3f}", f"{alone.mean():.3f}"]
+        cells += [f"{mean(line['found'][who]['false'] for line in lines):.2f}"]
+        cells += [f"{mean(line[f'{who}: lambda'] for line in lines):.2f}"]
+        cells += [" ".join(f"{ratio:.2f}" for ratio in ratios)]
+    return row("" if "nan" in str(cell) else cell for cell in cells)
+
+
 # Public tables of genotypes.
 
 
@@ -229,6 +325,9 @@ SIGNALS = (
     "alone; not adjusted: false; power; five bins: false; power; lambda; ratio at .01"
 )
 RUNS = "; whole run: tables; false; power"
+RATIOS = np.array([0.05, 0.01, 0.001])
+WAYS = "K; below; of location alone; false; lambda; level at .05, .01, .001"
+OF_SUMS = f"table; tables; score test; all columns: {WAYS}; fewer: {WAYS}"
 NULLS = "table; tables; **select something**; oracle; not adjusted; five bins; lambda; ratio at .01"
 
 
@@ -318,4 +417,4 @@ def row_of(cell: Cell, lines: list[Record], with_runs: bool) -> str:
 
 
 if __name__ == "__main__":
-    subcommand(cells=cells, mixed=mixed, public=public, report=report, cost=time_tests)
+    subcommand(cells=cells, mixed=mixed, public=public, report=report, sums=sums, cost=time_tests)

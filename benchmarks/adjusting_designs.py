@@ -156,6 +156,91 @@ def make(cell: Cell, seed: int) -> Table:
     return Table(values, target, covariates, acts, relevant)
 
 
+@dataclass(frozen=True)
+class Sum:
+    """A target that is a sum of covariates and features; ``m`` of ``p`` features are relevant.
+
+    ``form`` is how each of ``k`` covariates acts. Half of the features follow what all do together,
+    or, where ``follows`` is "other curves", the squares of the covariates, whatever they do.
+    ``z`` is about the score of a relevant feature; where nothing is relevant, all features follow
+    what adds ``z`` to the target's own score ("a curve of t").
+    """
+
+    form: str
+    k: int
+    n: int
+    p: int
+    m: int
+    z: float
+    target: str = "numbers"
+    follows: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the results call it."""
+        parts = [self.form, f"k {self.k}", f"n {self.n:,}", f"{self.m} of {self.p:,}", self.target]
+        return ", ".join(parts + [self.follows] * bool(self.follows) + [f"z {self.z:g}"])
+
+
+def make_sum(cell: Sum, seed: int) -> Table:
+    """Return the table of a sum."""
+    rng = np.random.default_rng([seed, *cell.name.encode()])
+    n, p, m, k = cell.n, cell.p, cell.m, cell.k
+    numbers = rng.normal(size=(n, k))
+    squares = (numbers**2).sum(axis=1)
+    acts = unit((numbers if cell.form == "linear" else numbers**2 + 0.7 * numbers).sum(axis=1))
+    strength = rng.uniform(0.2, 1, p) * rng.choice([-1, 1], p)
+    follows = unit(squares) if cell.follows else acts
+    if cell.follows != "a curve of t":
+        strength[::2] = 0
+    own = rng.normal(size=(n, p))
+    relevant = rng.permutation(p)[:m]
+    sizes = rng.uniform(0.6, 1.4, m) * rng.choice([-1, 1], m)
+    squared = float(sizes @ sizes)
+    share = min(0.8, cell.z**2 * squared / n) if m else 0.0
+    signal = own[:, relevant] @ sizes * np.sqrt(share / max(squared, 1e-9))
+    if not m:
+        signal = cell.z / np.sqrt(n) * unit(squares) * bool(cell.follows)
+    if cell.target == "numbers":
+        target: Target = 1.2 * acts + signal + np.sqrt(1 - share) * rng.normal(size=n)
+    elif cell.target == "uneven":
+        target = 1.2 * acts + signal + np.exp(0.5 * acts) * rng.normal(size=n)
+    else:
+        chance, low, high = 1.5 * acts + 5 * signal, -20.0, 20.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            is_low = special.expit(middle + chance).mean() < int(cell.target[:2]) / 100
+            low, high = (middle, high) if is_low else (low, middle)
+        target = (rng.random(n) < special.expit(low + chance)).astype(np.int64)
+    covariates = [Covariate(f"c{i}", numbers[:, i]) for i in range(k)]
+    values = follows[:, None] * strength + own
+    return Table(values, target, covariates, acts, tuple(relevant.tolist()))
+
+
+SIZES = ((200, 300, 20, 4.0), (500, 2000, 20, 3.6), (1000, 1000, 100, 3.2), (2000, 2000, 300, 2.5))
+SUMS = [
+    *[
+        Sum(form, k, *size, target)
+        for target in ("numbers", "50:50")
+        for form in ("linear", "curved")
+        for k in (1, 8)
+        for size in SIZES
+    ],
+    *[Sum("linear", k, 500, 1000, 20, 3.6, "numbers", "other curves") for k in (1, 2, 8)],
+    *[
+        Sum(form, k, 400, 2000, 0, 0.0, target)
+        for form in ("linear", "curved")
+        for k in (1, 4)
+        for target in ("numbers", "uneven", "50:50", "10:90")
+    ],
+    *[
+        Sum("linear", k, 400, 2000, 0, t, target, "a curve of t")
+        for k in (1, 4)
+        for target in ("numbers", "50:50")
+        for t in (0.0, 1.5, 3.0)
+    ],
+]
+
 SMALL = ("linear", "curved", "wave", "none", "no effect")
 CELLS = [
     *[Cell(form, n) for n in (60, 200, 1000) for form in (*SMALL, "five components")],

@@ -16,7 +16,15 @@ import numpy as np
 from srs_ooc.base.arrays import Bools, Floats, Indices, Integers, Ints, Ints32, Reals
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.rank_tests import Covariates, RiskSets, even_steps, rows_by
+from srs_ooc.evidence.rank_tests import (
+    LIGHT_TAILS,
+    Covariates,
+    RiskSets,
+    even_steps,
+    normal_quantiles,
+    rows_by,
+    tail_weight,
+)
 from srs_ooc.native.numerics import orthonormal
 
 BASIS_UNIT = 2.0**-30
@@ -430,6 +438,8 @@ class NullModel:
         elif target.dtype.kind == "f":
             fitted = basis @ robust(basis, target.astype(np.float64))
             ranks = midranks(target - fitted)
+            if tail_weight(target - fitted) <= LIGHT_TAILS:
+                ranks = normal_quantiles(ranks)
             left = ranks - basis @ (basis.T @ ranks)
             bins, scores = strata_of([fitted], strata), even_steps(left)
         else:

@@ -214,8 +214,7 @@ class RankTarget(NamedTuple):
             return out
         counts = np.bincount(out.targets)
         shares = (2 * np.cumsum(counts) - counts) / (2 * len(out.rows))
-        quantiles = np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
-        return out._scored(even_steps(quantiles)[out.targets])
+        return out._scored(even_steps(normal_quantiles(shares))[out.targets])
 
     @classmethod
     def of_scores(cls, levels: Integers, strata: Integers | None = None) -> "RankTarget":
@@ -303,6 +302,11 @@ def even_steps(values: Floats) -> Ints32:
     if not low < high:
         return np.zeros(len(values), np.int32)
     return np.rint((values - low) * (SCORE_STEPS / (high - low))).astype(np.int32)
+
+
+def normal_quantiles(shares: Floats) -> Floats:
+    """Return the normal quantiles of shares; float64 (n,)."""
+    return np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def tail_weight(values: Floats) -> float:

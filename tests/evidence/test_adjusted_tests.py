@@ -5,6 +5,7 @@ arrangement of the target within strata.
 """
 
 import itertools
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -32,7 +33,15 @@ def scores_of(column, contrast):
     x = np.zeros(len(column))
     ranks = [(column[known] < c).sum() * 2 + (column[known] == c).sum() for c in column[known]]
     x[known] = np.array(ranks) - known.sum()
-    return (np.abs(x) if contrast == Contrast.SPREAD else x), known
+    if contrast == Contrast.SPREAD:
+        return np.abs(x), known
+    return np.where(known, normal_scores(x, known.sum()), 0.0), known
+
+
+def normal_scores(twice, n):
+    """Normal scores of centred midranks, twice, by Tukey's lambda of 1/4."""
+    share = (1 + twice / n) / 2
+    return share**0.25 - (1 - share) ** 0.25
 
 
 def steps_of(column, contrast, covariates):
@@ -118,6 +127,12 @@ def test_scores_of_a_target_are_taken_as_they_are(table):
     assert np.exp(found) == pytest.approx(expected, rel=1e-6)
 
 
+def test_scores_of_a_column_are_near_normal_ones():
+    share = (np.arange(1000) + 0.5) / 1000
+    exact = [NormalDist().inv_cdf(float(one)) for one in share]
+    assert np.corrcoef(normal_scores(2 * share * 1000 - 1000, 1000), exact)[0, 1] > 0.998
+
+
 @pytest.mark.parametrize("adjusts", [False, True])
 def test_a_part_without_rows_shows_nothing(adjusts):
     rng = np.random.default_rng(1)
@@ -161,8 +176,9 @@ def test_rows_without_a_value_are_as_if_they_were_not_there(seed):
 def test_what_covariates_explain_shows_nothing():
     covariates = covariates_of(60, 3, 1)
     column = np.argsort(np.argsort(covariates.basis[:, 1])).astype(np.uint8)
-    ranks = Covariates.of(np.ascontiguousarray(orthonormal(np.array([np.ones(60), column])).T))
-    target = RankTarget.of_classes(np.arange(60) % 2, 2)._replace(covariates=ranks)
+    rows = np.array([np.ones(60), normal_scores(2.0 * column - 59, 60)])
+    alone = Covariates.of(np.ascontiguousarray(orthonormal(rows).T))
+    target = RankTarget.of_classes(np.arange(60) % 2, 2)._replace(covariates=alone)
     assert np.isnan(contrasts_log_p(column[None], 255, target)[0, 0])
     constant = np.zeros((1, 60), np.uint8)
     assert np.isnan(contrasts_log_p(constant, 255, target)).all()

@@ -231,6 +231,14 @@ def test_what_a_null_model_keeps_is_whole_numbers():
         assert covariates.shrink == pytest.approx(np.sqrt(1 - free))
 
 
+def test_numbers_with_light_tails_have_normal_scores():
+    age, rng = number(500), np.random.default_rng(2)
+    for own, light in ((rng.normal(size=500), True), (rng.standard_t(1.5, 500), False)):
+        scores = NullModel.of(age.values + own, [age]).scores
+        middle = np.mean(np.abs(scores - SCORE_STEPS / 2) < SCORE_STEPS / 4)
+        assert (middle > 0.75) == light  # of ranks half of the rows are in the middle half
+
+
 def test_rows_of_all_classes_weigh_as_if_they_had_the_same_covariates():
     sex = category(2000, 2, "sex")
     labels = (RNG.random(2000) < np.where(sex.values == 1, 0.8, 0.3)).astype(np.int64)

@@ -145,7 +145,12 @@ class AdjustedTests {
         one.about_mean = one.squares - sum * sum / std::max(n, 1.0);
     }
 
-    // Centred midranks, twice; their distances from the middle; what is missing.
+    // Nearly the normal quantile of a centred midrank, twice (Tukey's, lambda 1/4), by roots that are the same on every machine.
+    static double quantile(double rank, double n) {
+        return std::sqrt(std::sqrt((n + rank) / (2 * n))) - std::sqrt(std::sqrt((n - rank) / (2 * n)));
+    }
+
+    // Normal scores of centred midranks, twice; distances of these from the middle; what is missing.
     void score_column(Codes column, std::size_t place, std::size_t only) {
         count(column);
         const std::int64_t n_missing = counts_[n_codes_], n = static_cast<std::int64_t>(basis_.n_rows) - n_missing;
@@ -163,7 +168,10 @@ class AdjustedTests {
         }
         const std::size_t first = asked_.size();
         const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
-        if (is_asked(LOCATION) && n_levels > 1) ask(column, place + LOCATION).values = by_code_;
+        if (is_asked(LOCATION) && n_levels > 1) {
+            std::vector<double> &values = ask(column, place + LOCATION).values;
+            for (std::size_t code = 0; code < n_codes_; ++code) values[code] = quantile(by_code_[code], double(n));
+        }
         if (is_asked(SPREAD) && has_spread(n_levels, nearest, even)) {
             std::vector<double> &values = ask(column, place + SPREAD).values;
             for (std::size_t code = 0; code < n_codes_; ++code) values[code] = std::fabs(by_code_[code]);
