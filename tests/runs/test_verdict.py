@@ -1002,7 +1002,7 @@ def noted(run, meta=None):
         return ledger.spec if meta is None else ledger.meta(meta)
 
 
-VERSIONS = {"evidence": 10, "stages": 3}
+VERSIONS = {"evidence": 11, "stages": 3}
 
 
 @pytest.fixture(scope="module")
