@@ -18,7 +18,8 @@ static inline uint64_t derive(uint64_t key, uint64_t word) {
     return mix64(key + mix64(word + WORD_STEP));
 }
 
-static inline uint32_t mix32(uint32_t x) {
+// Of one word, or of each in a register of them; inlined always, as LaneKey.
+template <typename Words> __attribute__((always_inline)) static inline Words mix32(Words x) {
     x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
     x = (x ^ (x >> 13)) * 0xC2B2AE35u;
     return x ^ (x >> 16);
@@ -29,7 +30,7 @@ static inline uint64_t scale_below(uint64_t x, uint64_t bound) {
     return ((x >> 32) * bound + (((x & 0xFFFFFFFFull) * bound) >> 32)) >> 32;
 }
 
-// One purpose at one node: turns a feature's hash into that feature's number there.
+// One purpose at one node: turns a feature's hash, or a register of them, into numbers there.
 struct LaneKey {
     uint32_t low, high;
     __attribute__((always_inline)) LaneKey(uint64_t node_key, Purpose purpose) {
@@ -37,7 +38,9 @@ struct LaneKey {
         low = static_cast<uint32_t>(key);
         high = static_cast<uint32_t>(key >> 32);
     }
-    __attribute__((always_inline)) uint32_t operator()(uint32_t feature_hash) const { return mix32((feature_hash ^ low) + high); }
+    template <typename Words> __attribute__((always_inline)) Words operator()(const Words feature_hashes) const {
+        return mix32((feature_hashes ^ low) + high);
+    }
 };
 
 // The order of categories at a node: a keyed bijection of codes. Every order of a few categories is about equally likely.

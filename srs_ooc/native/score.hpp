@@ -51,12 +51,10 @@ struct Criterion {
     const int64_t *xlogx;
     double root_scale;
 
-    // Where the weight lies in the stats of a class.
-    SRS_INLINE int64_t weight_at(int64_t width) const { return impurity == VARIANCE ? width - 2 : width - 1; }
-
     SRS_INLINE int64_t weight_of(const NodeStats &f, const int64_t *stats) const {
+        const int64_t at = impurity == VARIANCE ? f.width - 2 : f.width - 1; // in the stats of a class
         int64_t weight = 0;
-        for (int64_t k = 0; k < f.n_present; ++k) weight += stats[k * f.width + weight_at(f.width)];
+        for (int64_t k = 0; k < f.n_present; ++k) weight += stats[k * f.width + at];
         return weight;
     }
 
@@ -95,12 +93,8 @@ struct Criterion {
         return bits_of(impurity == VARIANCE ? variance_score(f, left, weight) : gini_score(f, left, weight));
     }
 
-    // Sum of D_k^2 (GINI), or D^2 (VARIANCE).
+    // Sum of D_k^2 (GINI), or D^2 (VARIANCE: all rows are of one class).
     unsigned __int128 numerator(const NodeStats &f, const int64_t *left, int64_t weight) const {
-        if (impurity == VARIANCE) {
-            const __int128 d = difference(left[f.width - 1], f.weight, f.sum, weight);
-            return static_cast<unsigned __int128>(d * d);
-        }
         unsigned __int128 sum = 0;
         for (int64_t k = 0; k < f.n_present; ++k) {
             const int64_t i = (k + 1) * f.width - 1;

@@ -165,6 +165,11 @@ auto with_dtype(const char *what, const A &array, const Work &work) {
     refuse_dtype(what, std::is_floating_point_v<First> ? "float" : "uint", 8 * sizeof(First), 8 * sizeof(Second));
 }
 
+// The same with one of as many bytes as codes have.
+template <typename Work> auto with_code(int64_t code_nbytes, const Work &work) {
+    return code_nbytes == 1 ? work(uint8_t()) : work(uint16_t());
+}
+
 template <typename Items> nanobind::bytes as_bytes(const Items &items) {
     return nanobind::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof items[0]);
 }

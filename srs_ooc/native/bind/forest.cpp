@@ -96,6 +96,29 @@ struct Trees {
         }
     }
 
+    // The part of a node's rows that went to its child.
+    double part(int64_t child, int64_t node) const { return double(n_rows[child]) / double(n_rows[node]); }
+
+    // What a leaf says of one of its pairs, times a weight.
+    double said(int64_t leaf, int32_t pair, double weight) const {
+        return weight * (double(pair_count[pair]) / double(n_rows[leaf]));
+    }
+
+    // The path of a row from a node on; say(class, amount) of what it ends in, by each side of splits by the probe.
+    template <typename GoesLeft, typename Say>
+    void walk(const int64_t *slot, int64_t node, double weight, const GoesLeft &goes_left, const Say &say) const {
+        while (slot[node] != LEAF) {
+            if (slot[node] == PROBE_SPLIT) {
+                walk(slot, node + 1, weight * part(node + 1, node), goes_left, say);
+                weight = weight * part(right[node], node);
+                node = right[node];
+            } else {
+                node = goes_left(node, slot[node]) ? node + 1 : right[node];
+            }
+        }
+        for (int32_t i = right[node]; i < right[node] + code[node]; ++i) say(pair_class[i], said(node, i, weight));
+    }
+
     // What rows are asked by: a column there is for each split by a feature; leaves say classes there are.
     void check_asked(size_t first_tree, size_t last_tree, const Vector<const int64_t> &slot, int64_t n_slots, int64_t n_classes) const {
         srs::expect_between("last_tree", int64_t(last_tree), 0, int64_t(root.size()));
@@ -150,23 +173,9 @@ struct Walk {
         return value <= threshold[node];
     }
 
-    void add(int64_t node, const double *row, double weight, double *shares) const {
-        for (;;) {
-            const int64_t at = slot[node];
-            if (at >= 0) {
-                node = goes_left(node, row[at * stride]) ? node + 1 : trees.right[node];
-            } else if (at == PROBE_SPLIT) {
-                const double n = static_cast<double>(trees.n_rows[node]);
-                add(node + 1, row, weight * (static_cast<double>(trees.n_rows[node + 1]) / n), shares);
-                node = trees.right[node];
-                weight = weight * (static_cast<double>(trees.n_rows[node]) / n);
-            } else {
-                const double n = static_cast<double>(trees.n_rows[node]);
-                for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i)
-                    shares[trees.pair_class[i]] += weight * (static_cast<double>(trees.pair_count[i]) / n);
-                return;
-            }
-        }
+    void add(int64_t root, const double *row, double *shares) const {
+        trees.walk(slot, root, 1.0, [&](int64_t node, int64_t at) { return goes_left(node, row[at * stride]); },
+                   [&](int32_t named, double share) { shares[named] += share; });
     }
 };
 
@@ -180,7 +189,7 @@ void add_shares(const Trees &trees, size_t first_tree, size_t last_tree, Vector<
     srs::expect_between("shares, its rows", n_panel_rows, 0, static_cast<int64_t>(panel.shape(1)));
     const Walk walk{trees, slot.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), code_nbytes};
     for (size_t t = first_tree; t < last_tree; ++t)
-        for (int64_t r = 0; r < n_panel_rows; ++r) walk.add(trees.root[t], walk.panel + r, 1.0, shares.data() + r * n_classes);
+        for (int64_t r = 0; r < n_panel_rows; ++r) walk.add(trees.root[t], walk.panel + r, shares.data() + r * n_classes);
 }
 
 // One tree walked by rows of the block that it was grown on.
@@ -220,7 +229,7 @@ void predict_block(Vector<const uint8_t> data, bool regression, const srs::Block
             panel[c * static_cast<size_t>(n) + static_cast<size_t>(i)] = code == missing ? std::nan("") : code;
         }
     const Walk walk{trees, slot.data(), threshold.data(), panel.data(), n, block.code_nbytes};
-    for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
+    for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, shares.data() + i * n_classes);
 }
 
 constexpr double UNITS = 68719476736.0; // 2^36, of changes of loss
@@ -255,31 +264,13 @@ template <typename Code> struct Row {
         return static_cast<int32_t>(code) <= trees.code[node];
     }
 
-    int64_t said(int64_t node, int32_t pair, double weight) const {
-        const double share = static_cast<double>(trees.pair_count[pair]) / static_cast<double>(trees.n_rows[node]);
-        return static_cast<int64_t>(std::floor(weight * share * panel.units + 0.5));
-    }
-
-    double part(int64_t child, int64_t node) const {
-        return static_cast<double>(trees.n_rows[child]) / static_cast<double>(trees.n_rows[node]);
-    }
+    int64_t counted(double share) const { return static_cast<int64_t>(std::floor(share * panel.units + 0.5)); }
 
     // The path of the row with `slot` altered, from a node on; what it ends in is added.
-    void walk_altered(int64_t node, int64_t slot, double weight) const {
-        for (;;) {
-            const int64_t at = panel.slot[node];
-            if (at >= 0) {
-                node = goes_left(node, (at == slot ? altered : codes)[at * panel.n_rows]) ? node + 1 : trees.right[node];
-            } else if (at == PROBE_SPLIT) {
-                walk_altered(node + 1, slot, weight * part(node + 1, node));
-                weight = weight * part(trees.right[node], node);
-                node = trees.right[node];
-            } else {
-                for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i)
-                    effects[slot * panel.n_outputs + trees.pair_class[i]] += said(node, i, weight);
-                return;
-            }
-        }
+    void walk_altered(int64_t from, int64_t slot, double weight) const {
+        trees.walk(panel.slot, from, weight,
+                   [&](int64_t node, int64_t at) { return goes_left(node, (at == slot ? altered : codes)[at * panel.n_rows]); },
+                   [&](int32_t named, double share) { effects[slot * panel.n_outputs + named] += counted(share); });
     }
 
     // The path of the row as it is; what it ends in is taken from each slot that would lead elsewhere.
@@ -297,12 +288,12 @@ template <typename Code> struct Row {
                 }
                 node = goes ? left : right;
             } else if (at == PROBE_SPLIT) {
-                walk(node + 1, weight * part(node + 1, node));
-                weight = weight * part(trees.right[node], node);
+                walk(node + 1, weight * trees.part(node + 1, node));
+                weight = weight * trees.part(trees.right[node], node);
                 node = trees.right[node];
             } else {
                 for (int32_t i = trees.right[node]; i < trees.right[node] + trees.code[node]; ++i) {
-                    const int64_t share = said(node, i, weight);
+                    const int64_t share = counted(trees.said(node, i, weight));
                     base[trees.pair_class[i]] += share;
                     for (const int64_t slot : parted) effects[slot * panel.n_outputs + trees.pair_class[i]] -= share;
                 }
@@ -345,8 +336,7 @@ void add_effects(const Trees &trees, size_t first_tree, size_t last_tree, Vector
     const Panel panel{trees, trees.root.data() + first_tree, int64_t(last_tree - first_tree), slot.data(), std::ldexp(1.0, bits),
                       codes.data(), altered.data(), asks ? votes.data() : nullptr, n, n_slots, n_outputs, base.data(), effects.data()};
     in_threads(n, n_threads, [&](int64_t first, int64_t last) {
-        if (code_nbytes == 1) walk_rows<uint8_t>(panel, first, last);
-        else walk_rows<uint16_t>(panel, first, last);
+        srs::with_code(code_nbytes, [&](auto code) { walk_rows<decltype(code)>(panel, first, last); });
     });
 }
 

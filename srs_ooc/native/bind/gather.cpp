@@ -48,20 +48,6 @@ GatherRequest make_request(const Vector<const uint32_t> &features, int64_t n_fea
     return request;
 }
 
-template <typename Code>
-void fill_mapped(const GatherRequest &request, const srs::Isa &isa, const uint64_t *addresses, size_t n_chunks) {
-    srs::GatherRoom<Code> room(request);
-    srs::MappedChunks source(request, addresses);
-    if (srs::guarded([&] { srs::fill<Code>(request, isa, source, room); })) return;
-    const int64_t chunk_nbytes = request.chunk_features * request.n_rows * request.code_nbytes;
-    std::string which = "a chunk file";
-    for (size_t i = 0; i < n_chunks; ++i)
-        if (srs::bus_guard.address - addresses[i] < static_cast<uint64_t>(chunk_nbytes))
-            which = "chunk file " + std::to_string(i);
-    throw std::runtime_error(which + ": expected " + std::to_string(chunk_nbytes) +
-                             " bytes, found that it was cut short, or cannot be read");
-}
-
 // Threads share the tiles of a block that is worth it.
 template <typename Fill> void in_parts(const GatherRequest &request, int n_threads, const Fill &fill) {
     std::mutex mutex;
@@ -78,15 +64,6 @@ template <typename Fill> void in_parts(const GatherRequest &request, int n_threa
     if (failure) std::rethrow_exception(failure);
 }
 
-template <typename Code>
-void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors, int n_threads) {
-    in_parts(request, n_threads, [&](const GatherRequest &part) {
-        srs::GatherRoom<Code> room(part);
-        srs::ChunkFiles source(part, descriptors);
-        srs::fill<Code>(part, isa, source, room);
-    });
-}
-
 void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> features, int64_t n_features, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
                    int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name) {
     const srs::Isa &isa = srs::find_isa(isa_name);
@@ -96,8 +73,19 @@ void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> feat
         if (addresses(i) == 0 || addresses(i) % static_cast<uint64_t>(code_nbytes) != 0)
             srs::refuse("addresses[" + std::to_string(i) + "]", "where a chunk file is mapped", std::to_string(addresses(i)));
     nb::gil_scoped_release released;
-    if (code_nbytes == 1) fill_mapped<uint8_t>(request, isa, addresses.data(), addresses.size());
-    else fill_mapped<uint16_t>(request, isa, addresses.data(), addresses.size());
+    const bool is_whole = srs::with_code(code_nbytes, [&](auto code) {
+        srs::GatherRoom<decltype(code)> room(request);
+        srs::MappedChunks source(request, addresses.data());
+        return srs::guarded([&] { srs::fill(request, isa, source, room); });
+    });
+    if (is_whole) return;
+    const int64_t chunk_nbytes = chunk_features * n_rows * code_nbytes;
+    std::string which = "a chunk file";
+    for (size_t i = 0; i < addresses.size(); ++i)
+        if (srs::bus_guard.address - addresses(i) < static_cast<uint64_t>(chunk_nbytes))
+            which = "chunk file " + std::to_string(i);
+    throw std::runtime_error(which + ": expected " + std::to_string(chunk_nbytes) +
+                             " bytes, found that it was cut short, or cannot be read");
 }
 
 void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t n_features, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
@@ -106,8 +94,13 @@ void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> feat
     const GatherRequest request = make_request(features, n_features, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, descriptors);
     nb::gil_scoped_release released;
-    if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data(), n_threads);
-    else fill_read<uint16_t>(request, isa, descriptors.data(), n_threads);
+    in_parts(request, n_threads, [&](const GatherRequest &part) {
+        srs::with_code(code_nbytes, [&](auto code) {
+            srs::GatherRoom<decltype(code)> room(part);
+            srs::ChunkFiles source(part, descriptors.data());
+            srs::fill(part, isa, source, room);
+        });
+    });
 }
 
 // Variants of a .bed file of `n_rows` samples: mapped where there is an address, else read.
@@ -223,12 +216,10 @@ void copy_shuffled(srs::Block &block, int64_t source, int64_t target, uint64_t k
     srs::expect_between("target", target, 0, block.n_columns - 1);
     nb::gil_scoped_release released;
     const int64_t stride = block.tiled ? TILE : 1, from = block.place(source, 0), to = block.place(target, 0);
-    if (block.code_nbytes == 1) {
-        shuffle_column(block.codes.data() + from, block.codes.data() + to, block.n_rows, stride, key);
-    } else {
-        auto *codes = reinterpret_cast<uint16_t *>(block.codes.data());
+    srs::with_code(block.code_nbytes, [&](auto code) {
+        auto *codes = reinterpret_cast<decltype(code) *>(block.codes.data());
         shuffle_column(codes + from, codes + to, block.n_rows, stride, key);
-    }
+    });
 }
 
 } // namespace

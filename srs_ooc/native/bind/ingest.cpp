@@ -264,17 +264,6 @@ void code_all(Coder coder, const Matrix<const Value> &values, const Matrix<Code>
     }
 }
 
-template <class Value, class Code>
-void code_by_dtype(const Matrix<const Value> &values, const Matrix<Code> &codes, const Found &found, std::size_t long_rows) {
-    const std::size_t n_rows = values.shape(1);
-    nb::gil_scoped_release release;
-    if constexpr (sizeof(Code) == 1) {
-        if (n_rows >= long_rows)
-            return code_all(srs::LongColumnCoder<Value>(n_rows, long_rows / 8), values, codes, found);
-    }
-    code_all(srs::ColumnCoder<Value, Code>(n_rows), values, codes, found);
-}
-
 void code_columns(srs::AnyMatrix values, srs::AnyOutput codes, Vector<std::uint32_t> n_missing,
                   Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
                   Matrix<double> lows, Matrix<double> highs, std::size_t long_rows) {
@@ -291,8 +280,16 @@ void code_columns(srs::AnyMatrix values, srs::AnyOutput codes, Vector<std::uint3
         srs::expect_shape("lows", lows, m, width ? std::max(width, std::min(most, n_rows)) : 0);
         srs::expect_shape("highs", highs, m, width);
         srs::with_dtype<float, double>("values", values, [&](auto value) {
-            code_by_dtype(Matrix<const decltype(value)>(values), Matrix<decltype(code)>(codes),
-                          {n_missing, n_codes, exact, kinds, lows, highs}, long_rows);
+            using Value = decltype(value);
+            using Code = decltype(code);
+            const Matrix<const Value> all(values);
+            const Matrix<Code> out(codes);
+            const Found found{n_missing, n_codes, exact, kinds, lows, highs};
+            const std::size_t n = all.shape(1);
+            nb::gil_scoped_release release;
+            if constexpr (sizeof(Code) == 1)
+                if (n >= long_rows) return code_all(srs::LongColumnCoder<Value>(n, long_rows / 8), all, out, found);
+            code_all(srs::ColumnCoder<Value, Code>(n), all, out, found);
         });
     });
 }

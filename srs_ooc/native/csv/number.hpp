@@ -40,38 +40,32 @@ inline const char *scan_decimal(const char *p, const char *end, Decimal &out, ch
     std::uint64_t digits = 0;
     std::int64_t exponent = 0;
     int kept = 0;
-    const char *first = p;
-    for (; p < end && is_digit(*p); ++p) {
-        const unsigned digit = static_cast<unsigned>(*p - '0');
-        if (kept < kMaxDigits) {
-            digits = digits * 10 + digit;
-            kept += digits != 0;
-        } else {
-            out.whole &= digit == 0;
-            ++exponent;
-        }
-    }
-    bool any = p != first;
-    if (p < end && *p == point) {
-        first = ++p;
+    const auto take = [&](bool is_fraction) { // returns whether there are any
+        const char *first = p;
         for (; p < end && is_digit(*p); ++p) {
             const unsigned digit = static_cast<unsigned>(*p - '0');
-            if (kept < kMaxDigits) {
+            const bool keeps = kept < kMaxDigits;
+            if (keeps) {
                 digits = digits * 10 + digit;
                 kept += digits != 0;
-                --exponent;
             } else {
                 out.whole &= digit == 0;
             }
+            exponent += !keeps - is_fraction;
         }
-        any |= p != first;
+        return p != first;
+    };
+    bool any = take(false);
+    if (p < end && *p == point) {
+        ++p;
+        any |= take(true);
     }
     if (!any) return nullptr;
     if (p < end && (*p == 'e' || *p == 'E')) {
         ++p;
         bool down = false;
         if (p < end && (*p == '-' || *p == '+')) down = *p++ == '-';
-        first = p;
+        const char *first = p;
         std::int64_t power = 0;
         for (; p < end && is_digit(*p); ++p)
             if (power < 1000000000) power = power * 10 + (*p - '0');
@@ -145,12 +139,12 @@ inline double over_power(std::uint64_t digits, int power) {
 }
 #endif
 
+constexpr double kTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
 // The double nearest to digits * 10^power (ties to even), where that takes one step; else false.
 inline bool scale_digits(std::uint64_t digits, std::int64_t power, double &value) {
 #if FLT_EVAL_METHOD == 0
-    static constexpr double kTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
         value = static_cast<double>(digits); // one exact operation (Clinger 1990)
         value = power < 0 ? value / kTen[-power] : value * kTen[power];
@@ -193,10 +187,11 @@ inline std::uint64_t join_digits(std::uint64_t word, int n) {
     return ((word & 0x0000FFFF0000FFFFu) * 42949672960001u) >> 32;
 }
 
+constexpr std::uint64_t kWholeTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
 // Append the digits at p, at most 24; return the first byte that is none, or nullptr if they may be
 // more than 64 bits hold.
 inline const char *take_digits(const char *p, std::uint64_t &digits) {
-    static constexpr std::uint64_t kTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     // The least number to which so many digits are not appended, as 64 bits might not hold that.
     static constexpr std::uint64_t kLeast[] = {UINT64_MAX, 1000000000000000000, 100000000000000000, 10000000000000000,
         1000000000000000, 100000000000000, 10000000000000, 1000000000000, 100000000000};
@@ -205,7 +200,7 @@ inline const char *take_digits(const char *p, std::uint64_t &digits) {
         const std::uint64_t word = load_digits(p);
         const int n = count_digits(word);
         if (digits >= kLeast[n]) return nullptr;
-        digits = digits * kTen[n] + join_digits(word, n);
+        digits = digits * kWholeTen[n] + join_digits(word, n);
         if (n < 8) return p + n;
         if (p == last) return nullptr;
     }
@@ -248,8 +243,6 @@ inline const char *take_digits(const char *p, std::uint64_t &digits) {
 
 // The same. Most numbers have fewer than eight digits on either side: digits and power of ten are exact then.
 inline const char *scan_short(const char *p, char point, double &out) {
-    static constexpr double kTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
-    static constexpr std::uint64_t kWhole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     const char *first = p;
     const bool negative = *p == '-';
     p += negative | (*p == '+');
@@ -263,7 +256,7 @@ inline const char *scan_short(const char *p, char point, double &out) {
         const std::uint64_t after = load_digits(++p);
         n_after = count_digits(after);
         if (n_after == 8) return scan_long(first, point, out);
-        digits = digits * kWhole[n_after] + join_digits(after, n_after);
+        digits = digits * kWholeTen[n_after] + join_digits(after, n_after);
         p += n_after;
     }
     if (n_before + n_after == 0) return nullptr;

@@ -122,10 +122,7 @@ inline std::string_view trimmed(const char *text, std::size_t size) {
 }
 
 inline bool equal_folded(std::string_view text, std::string_view lower) {
-    if (text.size() != lower.size()) return false;
-    for (std::size_t i = 0; i < text.size(); ++i)
-        if ((text[i] | 0x20) != lower[i]) return false;
-    return true;
+    return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) { return (a | 0x20) == b; });
 }
 
 inline std::string_view unsigned_part(std::string_view text) {

@@ -22,14 +22,13 @@ template <typename Code> struct RowPartition {
     // Part the rows as a split says; how many go left.
     int64_t part(const Node &node, const NodeStats &f, const Split &split) {
         const Code threshold = static_cast<Code>(split.threshold);
+        const ColumnCodes<Code> codes = tree.column(split.column);
         if (split.how == MAPPED) {
             const CategoryMap<Code> map(tree.category_hash(node, split));
-            return part_by(node, f, [&](int32_t row) { return map(tree.code(split.column, row)) <= threshold; });
+            return part_by(node, f, [&](int32_t row) { return map(codes[row]) <= threshold; });
         }
         const Code shift = split.how == MISSING_LEFT;
-        return part_by(node, f, [&](int32_t row) {
-            return static_cast<Code>(tree.code(split.column, row) + shift) <= threshold;
-        });
+        return part_by(node, f, [&](int32_t row) { return static_cast<Code>(codes[row] + shift) <= threshold; });
     }
 
   private:
@@ -95,54 +94,8 @@ struct SubtreeTasks {
         nodes[n++] = node;
         return true;
     }
-
-    // work(node, stats) of one subtree after another, until none is left.
-    template <typename Work> void take_all(const Work work) {
-        for (;;) {
-            const int64_t i = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-            if (i >= n) return;
-            work(nodes[i], stats + i * slot_size);
-        }
-    }
 };
 
-// Writing down what a tree does as it grows.
-template <typename Code> struct TreeRecorder {
-    const GrowJob &job;
-
-    void leaf(int64_t node, const NodeStats &f) const {
-        TreeRecord &record = *job.record;
-        record.column[node] = -1;
-        const int64_t n_pairs = job.impurity == VARIANCE ? 1 : f.n_present;
-        const int64_t first = __atomic_fetch_add(&record.n_pairs, n_pairs, __ATOMIC_RELAXED);
-        record.left[node] = static_cast<int32_t>(first);
-        record.right[node] = static_cast<int32_t>(n_pairs);
-        if (job.impurity == VARIANCE) {
-            record.threshold[node] = static_cast<int32_t>(f.weight);
-            record.pair_class[first] = static_cast<int32_t>(f.sum);
-            record.pair_count[first] = static_cast<int32_t>(f.sum >> 32);
-            return;
-        }
-        for (int64_t k = 0; k < f.n_present; ++k) {
-            record.pair_class[first + k] = f.present[k];
-            record.pair_count[first + k] = static_cast<int32_t>(f.stats[(k + 1) * f.width - 1]);
-        }
-    }
-
-    // Missing values alone on a side are kept apart from all others, also from those not seen at the node.
-    void split(int64_t node, const Split &split, uint32_t hash, int64_t n_missing, int64_t n_left, int64_t n) const {
-        TreeRecord &record = *job.record;
-        record.column[node] = static_cast<int32_t>(split.column);
-        record.how[node] = split.how;
-        record.hash[node] = hash;
-        uint32_t threshold = split.threshold;
-        if (split.how == MISSING_LEFT && n_missing == n_left) threshold = 0;
-        if (split.how == MISSING_RIGHT && n_missing == n - n_left) threshold = ALL_CODES;
-        record.threshold[node] = static_cast<int32_t>(threshold);
-    }
-};
-
-// Growing a tree: from the root down, the smaller child of a node first, small subtrees by whichever thread is free.
 template <typename Code> struct Grower : TreeData<Code> {
     using Data = TreeData<Code>;
     using Data::criterion, Data::job, Data::numbers, Data::rows;
@@ -225,15 +178,16 @@ template <typename Code> struct Grower : TreeData<Code> {
         this->fill_own();
     }
 
+    // Grow one subtree after another, until none is left.
     void take_tasks(SubtreeTasks &left) {
-        left.take_all([this](const Node &node, const int64_t *own) { grow_from(node, own, nullptr); });
+        for (int64_t i; (i = __atomic_fetch_add(&left.next, 1, __ATOMIC_RELAXED)) < left.n;)
+            grow_from(left.nodes[i], left.stats + i * left.slot_size, nullptr);
     }
 
     // ---- nodes ---------------------------------------------------------------------------------
 
     // Grow the tree below a node; subtrees may be left `for_later`.
     SRS_APART void grow_from(const Node &root, const int64_t *root_stats, SubtreeTasks *for_later) {
-        const TreeRecorder<Code> recorder{job};
         Node stack[STACK];
         stack[0] = root;
         const int64_t slot_size = stats.slot_size();
@@ -254,13 +208,13 @@ template <typename Code> struct Grower : TreeData<Code> {
                 worth = criterion.importance(f, partition.left_stats, n_left);
             }
             if (worth < job.min_decrease) { // rows may have changed places: a leaf's order means nothing
-                if (job.record) recorder.leaf(id, f);
+                if (job.record) record_leaf(id, f);
                 ++n_leaves;
                 --top;
                 continue;
             }
             importance[split.column] += worth;
-            if (job.record) record_split(recorder, id, node, split, n_left);
+            if (job.record) record_split(id, node, split, n_left);
             int32_t *left_link = job.record ? job.record->left + id : nullptr;
             int32_t *right_link = job.record ? job.record->right + id : nullptr;
             const Node left{node.start, n_left, node.depth + 1, derive(node.key, LEFT), left_link};
@@ -299,13 +253,39 @@ template <typename Code> struct Grower : TreeData<Code> {
         return true;
     }
 
-    void record_split(const TreeRecorder<Code> &recorder, int64_t id, const Node &node, const Split &split,
-                      int64_t n_left) const {
+    void record_leaf(int64_t id, const NodeStats &f) const {
+        TreeRecord &record = *job.record;
+        record.column[id] = -1;
+        const int64_t n_pairs = job.impurity == VARIANCE ? 1 : f.n_present;
+        const int64_t first = __atomic_fetch_add(&record.n_pairs, n_pairs, __ATOMIC_RELAXED);
+        record.left[id] = static_cast<int32_t>(first);
+        record.right[id] = static_cast<int32_t>(n_pairs);
+        if (job.impurity == VARIANCE) {
+            record.threshold[id] = static_cast<int32_t>(f.weight);
+            record.pair_class[first] = static_cast<int32_t>(f.sum);
+            record.pair_count[first] = static_cast<int32_t>(f.sum >> 32);
+            return;
+        }
+        for (int64_t k = 0; k < f.n_present; ++k) {
+            record.pair_class[first + k] = f.present[k];
+            record.pair_count[first + k] = static_cast<int32_t>(f.stats[(k + 1) * f.width - 1]);
+        }
+    }
+
+    // Missing values alone on a side are kept apart from all others, also from those not seen at the node.
+    void record_split(int64_t id, const Node &node, const Split &split, int64_t n_left) const {
+        TreeRecord &record = *job.record;
+        record.column[id] = static_cast<int32_t>(split.column);
+        record.how[id] = split.how;
+        record.hash[id] = split.how == MAPPED ? this->category_hash(node, split) : 0;
+        const ColumnCodes<Code> codes = this->column(split.column);
         int64_t n_missing = 0;
         if (split.how == MISSING_LEFT || split.how == MISSING_RIGHT)
-            for (int64_t i = 0; i < node.n; ++i)
-                n_missing += this->code(split.column, rows[node.start + i]) == MISSING<Code>;
-        recorder.split(id, split, split.how == MAPPED ? this->category_hash(node, split) : 0, n_missing, n_left, node.n);
+            for (int64_t i = 0; i < node.n; ++i) n_missing += codes[rows[node.start + i]] == MISSING<Code>;
+        uint32_t threshold = split.threshold;
+        if (split.how == MISSING_LEFT && n_missing == n_left) threshold = 0;
+        if (split.how == MISSING_RIGHT && n_missing == node.n - n_left) threshold = ALL_CODES;
+        record.threshold[id] = static_cast<int32_t>(threshold);
     }
 };
 

@@ -2,6 +2,7 @@
 // what is done to many numbers at once is done to each alone, so that instruction sets change the speed only.
 // Compiled once per instruction set. Tests: tests/native/test_numerics.py.
 #include "kernels.hpp"
+#include "simd/registers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +14,7 @@ namespace SRS_ISA {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int64_t LANES = 8;
-#elif defined(__AVX2__)
-constexpr int64_t LANES = 4;
-#else
-constexpr int64_t LANES = 2;
-#endif
+constexpr int64_t LANES = SRS_VECTOR_NBYTES / sizeof(double);
 typedef double Doubles __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
 constexpr int64_t TALL = 4, WIDE = 2 * LANES; // numbers of `out` that are summed together, in registers
 constexpr int64_t TERMS = 128;                // that are summed before they are added to `out`: the same in every clone

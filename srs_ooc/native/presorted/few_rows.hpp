@@ -50,7 +50,7 @@ struct FewRowsLanes : Simd {
         for (int64_t from = 0; from < n_lanes; from += WIDTH) {
             for (int32_t i = 0; i < n; ++i)
                 line(i) = (widened(lines + rows[i] * n_lanes + from) << 16) | static_cast<uint32_t>(i);
-            merge_exchange(n, [&](int64_t low, int64_t high) { exchange(low, high); });
+            sort_lanes<U>(keys, n);
             if (kind == DEVIATIONS) pass<DEVIATIONS>(members, from, ties, best);
             else if (kind == NUMBERS) pass<NUMBERS>(members, from, ties, best);
             else pass<CLASSES>(members, from, ties, best);
@@ -60,12 +60,6 @@ struct FewRowsLanes : Simd {
 
   private:
     SRS_INLINE U &line(int64_t i) { return *reinterpret_cast<U *>(keys + i * WIDTH); }
-
-    SRS_INLINE void exchange(int64_t low, int64_t high) {
-        const U a = line(low), b = line(high);
-        line(low) = a < b ? a : b;
-        line(high) = a < b ? b : a;
-    }
 
     SRS_INLINE I look_up(const U at) const {
 #if defined(__AVX512F__)
@@ -106,7 +100,7 @@ struct FewRowsLanes : Simd {
     }
 
     template <Kind KIND> __attribute__((noinline)) void pass(const Members &members, int64_t from, const LaneKey &ties, Found &best) {
-        const U lane_ties = mixed(*reinterpret_cast<const U *>(hashes + from), ties);
+        const U lane_ties = ties(load<U>(hashes + from));
         I sums[KIND == CLASSES ? MAX_PRESORTED_CLASSES : 1], top = I{} - 1;
         for (int64_t k = 0; k < (KIND == CLASSES ? n_classes : 1); ++k) sums[k] = I{};
         U tie{}, threshold{}, own = line(0);
@@ -132,13 +126,6 @@ struct FewRowsLanes : Simd {
         }
         for (int l = 0; l < WIDTH; ++l)
             if (top[l] >= 0) members.offer(best, Found{top[l], 0, tie[l], threshold[l], from + l});
-    }
-
-    static SRS_INLINE U mixed(U x, const LaneKey &key) { // as LaneKey, as mix32
-        x = (x ^ key.low) + key.high;
-        x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
-        x = (x ^ (x >> 13)) * 0xC2B2AE35u;
-        return x ^ (x >> 16);
     }
 };
 

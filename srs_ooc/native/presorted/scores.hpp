@@ -7,8 +7,7 @@
 namespace srs::SRS_ISA {
 namespace {
 
-// The best place to split the rows of a node that lie in the order of a column, by their numbers: targets, or two classes
-// as 0 and 1.
+// By their numbers: targets, or two classes as 0 and 1.
 struct NumberScores : Simd {
     static constexpr float NEARLY = 1.0f - 0x1p-20f; // of a score: more than what rough scores are off by
     static constexpr float NEXT_TO = 1.0f - 0x1p-21f;
@@ -170,12 +169,6 @@ struct ClassScores {
     SRS_INLINE void count(const uint16_t *order, int64_t n, int64_t *out) const {
         for (int64_t k = 0; k < n_classes; ++k) out[k] = 0;
         for (int64_t i = 0; i < n; ++i) ++out[labels[order[i]]];
-    }
-
-    SRS_INLINE bool is_pure(const uint16_t *order, int64_t n) const {
-        for (int64_t i = 1; i < n; ++i)
-            if (labels[order[i]] != labels[order[0]]) return false;
-        return true;
     }
 
     SRS_INLINE int64_t most_frequent() const {

@@ -72,10 +72,10 @@ template <typename Code> struct PresortedSplits {
     // Whether no split of these rows is looked for.
     SRS_INLINE bool stops(const uint16_t *order, const HeldNode &node) const {
         if ((job.max_depth >= 0 && node.depth >= job.max_depth) || node.n < 2 * job.min_samples_leaf) return true;
-        if (!numbers) return of_classes.is_pure(order, node.n);
-        if (!job.targets) return node.total == 0 || node.total == node.n;
+        if (numbers && !job.targets) return node.total == 0 || node.total == node.n;
+        const int32_t *own = numbers ? numbers : job.labels;
         for (int64_t i = 1; i < node.n; ++i)
-            if (numbers[order[i]] != numbers[order[0]]) return false;
+            if (own[order[i]] != own[order[0]]) return false;
         return true;
     }
 

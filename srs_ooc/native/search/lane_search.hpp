@@ -54,7 +54,6 @@ template <typename Code> struct SearchedNode {
     }
 };
 
-// The best split at a node of up to 64 features side by side, by the fastest way that can be taken.
 template <typename Code> struct LaneSearch {
     const SearchedNode<Code> &here;
     const TileScan<Code> &scan;

@@ -163,7 +163,6 @@ template <typename Code> struct SampledSearch {
     }
 };
 
-// The best split of a node among its candidate columns: by whole tiles, or among columns that are sampled.
 template <typename Code> struct NodeSearch {
     TreeData<Code> &tree;
 
@@ -184,9 +183,10 @@ template <typename Code> struct NodeSearch {
     // A best threshold lies midway between the codes it parts, or between their values where these are given.
     uint32_t middle(const Node &node, const Split &split) const {
         const Code shift = split.how == MISSING_LEFT;
+        const ColumnCodes<Code> codes = tree.column(split.column);
         uint32_t next = MISSING<Code>;
         for (int64_t i = 0; i < node.n; ++i) {
-            const Code x = static_cast<Code>(tree.code(split.column, tree.rows[node.start + i]) + shift);
+            const Code x = static_cast<Code>(codes[tree.rows[node.start + i]] + shift);
             next = x > split.threshold && x < next ? x : next;
         }
         if (split.how == MAPPED || (split.how == MISSING_RIGHT && next == MISSING<Code>)) return split.threshold;

@@ -69,7 +69,6 @@ struct CandidateSample {
     }
 };
 
-// What the search for splits works on: the codes of the block, the rows of the tree with what they count, a thread's memory.
 struct Node {
     int64_t start, n, depth;
     uint64_t key;
@@ -189,12 +188,6 @@ template <typename Code> struct TreeData {
         const Code *codes = static_cast<const Code *>(job.codes);
         if (job.tiled) return {codes + j / TILE * TILE * job.n_rows + j % TILE, TILE};
         return {codes + j * job.n_rows, 1};
-    }
-
-    SRS_INLINE Code code(int64_t column, int64_t row) const {
-        const Code *codes = static_cast<const Code *>(job.codes);
-        if (job.tiled) return codes[((column / TILE) * job.n_rows + row) * TILE + column % TILE];
-        return codes[column * job.n_rows + row];
     }
 
     SRS_INLINE BlockLines<Code> block_lines(int64_t first, const Node &node) const {

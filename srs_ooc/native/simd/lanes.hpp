@@ -8,17 +8,9 @@
 namespace srs::SRS_ISA {
 namespace {
 
-template <typename Code> struct Register;
-template <> struct Register<uint8_t> {
-    typedef uint8_t Type __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(SRS_VECTOR_NBYTES), may_alias));
-};
-template <> struct Register<uint16_t> {
-    typedef uint16_t Type __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(SRS_VECTOR_NBYTES), may_alias));
-};
-
 // One code of each feature of a tile, in as many registers as the instruction set needs.
 template <typename Code> struct Lanes {
-    using R = typename Register<Code>::Type;
+    typedef Code R __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(SRS_VECTOR_NBYTES), may_alias));
     static constexpr int PARTS = TILE * sizeof(Code) / SRS_VECTOR_NBYTES;
     static constexpr int64_t FLUSH = Code(-1); // rows a lane counter can hold
     R part[PARTS];
@@ -30,9 +22,6 @@ template <typename Code> struct Lanes {
     }
     SRS_INLINE void store(Code *line) const {
         _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) reinterpret_cast<R *>(line)[i] = part[i];
-    }
-    SRS_INLINE void clear() {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) part[i] = R{};
     }
     SRS_INLINE void widen_range(Lanes &low, Lanes &high) const {
         _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) {
@@ -47,10 +36,7 @@ template <typename Code> struct Lanes {
 #endif
         R any{};
         _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) any |= (R)(part[i] == code);
-        uint64_t words[sizeof(R) / 8], all = 0;
-        __builtin_memcpy(words, &any, sizeof words);
-        for (const uint64_t word : words) all |= word;
-        return all != 0;
+        return Simd::any_of(any);
     }
     SRS_INLINE void count_at_most(const Lanes &thresholds, Lanes &counters) const {
         _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) {

@@ -83,16 +83,14 @@ struct Simd {
     }
 
     // Whether a lane is not 0.
-    static SRS_INLINE bool any_of(const HalfI mask) {
+    template <typename V> static SRS_INLINE bool any_of(const V mask) {
 #if defined(__AVX512F__)
-        return _mm256_movemask_epi8((__m256i)mask) != 0;
-#else
-        uint64_t words[sizeof(HalfI) / 8];
+        if constexpr (sizeof(V) == 32) return _mm256_movemask_epi8((__m256i)mask) != 0;
+#endif
+        uint64_t words[sizeof mask / 8], all = 0;
         __builtin_memcpy(words, &mask, sizeof words);
-        uint64_t all = 0;
         for (const uint64_t word : words) all |= word;
         return all != 0;
-#endif
     }
 
     // Whether a lane of a is at least that of b.
@@ -127,15 +125,21 @@ struct Simd {
     }
 };
 
-// Batcher's merge exchange of n lines; exchange(low, high) puts two in order.
-template <typename Exchange> SRS_INLINE void merge_exchange(int64_t n, const Exchange exchange) {
+// Sort n lines, each a register, every lane alone and all at once: by Batcher's merge exchange.
+template <typename Line, typename Key> SRS_INLINE void sort_lanes(Key *keys, int64_t n) {
+    constexpr int64_t WIDTH = sizeof(Line) / sizeof(Key);
     int64_t top = 1;
     while (2 * top < n) top *= 2;
     for (int64_t p = top; p > 0; p /= 2)
         for (int64_t q = top, r = 0, d = p;; d = q - p, q /= 2, r = p) {
             for (int64_t block = r; block < n - d; block += 2 * p) {
                 const int64_t end = block + p < n - d ? block + p : n - d;
-                for (int64_t i = block; i < end; ++i) exchange(i, i + d);
+                for (int64_t i = block; i < end; ++i) {
+                    const Line a = Simd::load<Line>(keys + i * WIDTH), b = Simd::load<Line>(keys + (i + d) * WIDTH);
+                    const Line low = a < b ? a : b, high = a < b ? b : a;
+                    __builtin_memcpy(keys + i * WIDTH, &low, sizeof low);
+                    __builtin_memcpy(keys + (i + d) * WIDTH, &high, sizeof high);
+                }
             }
             if (q == p) break;
         }

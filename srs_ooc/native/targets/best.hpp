@@ -60,13 +60,10 @@ struct SortedLanes {
                 const uint8_t *line = lines[i] + from;
                 for (int l = 0; l < KEYS; ++l) keys[i * KEYS + l] = static_cast<uint16_t>(line[l] << 8 | i);
             }
-            sort();
+            sort_lanes<Simd::K>(keys, scan.stats.n);
             for (int half = 0; half < KEYS && from + half < n_lanes; half += WIDTH) {
                 const int at = from + half;
-                alignas(64) int32_t allowed[WIDTH];
-                for (int l = 0; l < WIDTH; ++l) allowed[l] = l < n_lanes - at ? -1 : 0;
-                for (int l = 0; wanted && l < WIDTH; ++l) allowed[l] = wanted[at + l] ? allowed[l] : 0;
-                const Group group{keys + half, *reinterpret_cast<Simd::I *>(allowed), hashes + at,
+                const Group group{keys + half, lanes_wanted(n_lanes - at, wanted ? wanted + at : nullptr), hashes + at,
                                   columns ? columns + at : nullptr, first + at};
                 score(group, best);
             }
@@ -84,17 +81,6 @@ struct SortedLanes {
 
         SRS_INLINE Simd::I line(int64_t i) const { return (Simd::I)Simd::widened(keys + i * KEYS); }
     };
-
-    SRS_INLINE void sort() { // all lanes at once
-        merge_exchange(scan.stats.n, [&](int64_t low, int64_t high) { exchange(low, high); });
-    }
-
-    SRS_INLINE void exchange(int64_t low, int64_t high) {
-        Simd::K *lines = reinterpret_cast<Simd::K *>(keys);
-        const Simd::K a = lines[low], b = lines[high];
-        lines[low] = a < b ? a : b;
-        lines[high] = a < b ? b : a;
-    }
 
     SRS_APART void score(const Group &group, Split &best) const {
         constexpr bool MANY = WIDTH == 16; // else a table of rows is looked up in memory, however many there are
@@ -159,9 +145,7 @@ struct SortedLanes {
     }
 
     SRS_INLINE Simd::U ties_of(const Group &group) const {
-        Simd::U hashes;
-        __builtin_memcpy(&hashes, group.hashes, sizeof hashes);
-        return mixed(hashes, scan.tie_key);
+        return scan.tie_key(Simd::load<Simd::U>(group.hashes));
     }
 
     SRS_INLINE void offer(const Group &group, const Simd::I good, const Simd::F scores, const Simd::I thresholds,
@@ -179,7 +163,7 @@ struct CellLanes {
     static constexpr int WIDTH = Simd::WIDTH, CODES = 256, WEIGHT_BITS = 20;
     static constexpr int64_t WEIGHT = (int64_t(1) << WEIGHT_BITS) - 1, MAX_SUM = int64_t(1) << (62 - WEIGHT_BITS);
     typedef int64_t Sums __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias)); // of half the lanes
-    typedef float HalfF __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
+    using HalfF = Simd::HalfF;
     const TileScan<uint8_t> &scan;
     const int32_t *weights, *sums; // [n] of the node's rows; no weights: each is 1
     int64_t *cells;                // [CODES][WIDTH]
@@ -200,15 +184,10 @@ struct CellLanes {
     void search(const Lines lines, int n_lanes, const uint32_t *hashes, const uint8_t *wanted, const int32_t *columns,
                 int64_t first, Split &best) const {
         for (int at = 0; at < n_lanes; at += WIDTH) {
-            alignas(64) int32_t allowed[WIDTH];
-            for (int l = 0; l < WIDTH; ++l) allowed[l] = l < n_lanes - at && (!wanted || wanted[at + l]) ? -1 : 0;
-            const Simd::I lanes = *reinterpret_cast<Simd::I *>(allowed);
+            const Simd::I lanes = lanes_wanted(n_lanes - at, wanted ? wanted + at : nullptr);
             if (Simd::lanes_of(lanes) == 0) continue;
-            Simd::U own;
-            __builtin_memcpy(&own, hashes + at, sizeof own);
-            const Simd::U ties = mixed(own, scan.tie_key);
             count(lines, at);
-            pass(lanes, ties, columns ? columns + at : nullptr, first + at, best);
+            pass(lanes, scan.tie_key(Simd::load<Simd::U>(hashes + at)), columns ? columns + at : nullptr, first + at, best);
         }
     }
 

@@ -32,6 +32,14 @@ struct Deviations {
     }
 };
 
+// Lanes that are columns, of which n_lanes are left, and wanted (null: all are).
+SRS_INLINE Simd::I lanes_wanted(int n_lanes, const uint8_t *wanted) {
+    alignas(64) int32_t out[Simd::WIDTH];
+    for (int l = 0; l < Simd::WIDTH; ++l) out[l] = l < n_lanes ? -1 : 0;
+    for (int l = 0; wanted && l < Simd::WIDTH; ++l) out[l] = wanted[l] ? out[l] : 0;
+    return *reinterpret_cast<Simd::I *>(out);
+}
+
 // Offer the best of the lanes that are good; lane l is column columns[l], or first + l.
 SRS_INLINE void offer_lanes(const TileScan<uint8_t> &scan, const Simd::I good, const Simd::I bits, const Simd::U ties,
                             const Simd::I thresholds, const int32_t *columns, int64_t first, Split &best) {
@@ -55,19 +63,16 @@ struct RandomLanes {
     SRS_INLINE void search(const Lines lines, int n_lanes, const uint8_t *low, const uint8_t *high, const uint32_t *hashes,
                            const uint8_t *wanted, const int32_t *columns, int64_t first, Split &best) const {
         for (int at = 0; at < n_lanes; at += WIDTH) {
-            alignas(64) int32_t allowed[WIDTH];
-            for (int l = 0; l < WIDTH; ++l) allowed[l] = l < n_lanes - at ? -1 : 0;
-            for (int l = 0; wanted && l < WIDTH; ++l) allowed[l] = wanted[at + l] ? allowed[l] : 0;
             const auto own_hashes = Simd::load<Simd::U>(hashes + at);
             const Simd::I from = line(low + at), to = line(high + at);
-            const Simd::U draws = mixed(own_hashes, scan.threshold_key) >> 8; // as RandomThresholds::draw_thresholds
+            const Simd::U draws = scan.threshold_key(own_hashes) >> 8; // as RandomThresholds::draw_thresholds
             const Simd::I threshold = from + (Simd::I)((draws * (Simd::U)(to - from)) >> 24);
-            Simd::I good = *reinterpret_cast<Simd::I *>(allowed);
+            Simd::I good = lanes_wanted(n_lanes - at, wanted ? wanted + at : nullptr);
             Simd::F square, sides;
             if (own.is_narrow) score<int32_t>(lines, at, own.narrow, threshold, good, square, sides);
             else score<int64_t>(lines, at, own.wide, threshold, good, square, sides);
             if (!Simd::any_reaches(square, least_of(best.score_bits) * sides)) continue; // none is as good as the best so far
-            offer_lanes(scan, good, (Simd::I)(square / sides), mixed(own_hashes, scan.tie_key), threshold,
+            offer_lanes(scan, good, (Simd::I)(square / sides), scan.tie_key(own_hashes), threshold,
                         columns ? columns + at : nullptr, first + at, best);
         }
     }

@@ -106,7 +106,6 @@ struct Ahead {
     int64_t rows = 0, codes = 0;
 };
 
-// One split of each of 64 features at a node: scored, and the best of them offered.
 template <typename Code> struct TileScan : TileNode<Code> {
     using V = Lanes<Code>;
     using TileNode<Code>::TileNode, TileNode<Code>::stats, TileNode<Code>::scratch;
@@ -157,7 +156,7 @@ template <typename Code> struct TileScan : TileNode<Code> {
         for (int at = 0; at < TILE; at += Simd::WIDTH) {
             const auto own = Simd::load<Simd::I>(bits + at);
             if (Simd::lanes_of((own >= 0) & (own >= best.score_bits)) == 0) continue;
-            offer_register(own, mixed(Simd::load<Simd::U>(hashes + at), this->tie_key), best, [&](int l) {
+            offer_register(own, this->tie_key(Simd::load<Simd::U>(hashes + at)), best, [&](int l) {
                 const int32_t how = random.seen_through_map ? random.how[at + l] : int32_t(PLAIN);
                 return Split{0, 0, columns ? columns[at + l] : first + at + l, random.thresholds[at + l], how};
             });

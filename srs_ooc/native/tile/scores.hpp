@@ -9,14 +9,6 @@ namespace {
 // What a square is at least, times its sides, if its score is that of `bits`: rounding takes less.
 SRS_INLINE float least_of(int32_t bits) { return bits < 0 ? -1.0f : float_of(bits) * (1.0f - 0x1p-20f); }
 
-// As LaneKey, of a register of hashes.
-SRS_INLINE Simd::U mixed(Simd::U hashes, const LaneKey &key) {
-    Simd::U x = (hashes ^ key.low) + key.high;
-    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
-    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
-    return x ^ (x >> 16);
-}
-
 // Memory of one thread for scoring a tile.
 template <typename Code> struct TileScratch {
     int32_t *counts; // [n_classes][TILE] rows of each class going left
@@ -94,8 +86,7 @@ template <typename Code> struct TileCounts {
     // Rows at or below each lane's threshold, as many as a lane counter holds.
     template <typename Lines>
     SRS_INLINE void count_rows(Lines lines, int64_t n, const V &limit, Code *out) const {
-        V counters;
-        counters.clear();
+        V counters{};
         while (n > 0) {
             const int64_t some = n < Lines::CHUNK ? n : Lines::CHUNK;
             const auto chunk = lines.chunk(some);
