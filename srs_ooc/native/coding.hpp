@@ -39,24 +39,22 @@ template <class Value> Value from_key(KeyOf<Value> key) {
 struct Item {
     std::uint32_t row, prefix;
 };
-inline std::uint32_t sorted_by(Item item) { return item.prefix; }
-inline std::uint32_t sorted_by(std::uint32_t item) { return item; }
 
-// Sort items, one or more, with digits of so many bits; digits in which all agree are skipped. The sorted items
+// Sort by prefix with digits of so many bits; digits in which all agree are skipped. The sorted items
 // are in the returned array.
-template <int kBits, class Any> Any *sort_items(Any *items, Any *spare, std::size_t n) {
+template <int kBits> Item *sort_items(Item *items, Item *spare, std::size_t n) {
     constexpr int n_digits = (32 + kBits - 1) / kBits;
     constexpr std::uint32_t mask = (1u << kBits) - 1;
     std::uint32_t counts[n_digits][mask + 1] = {};
     for (std::size_t i = 0; i < n; ++i)
-        for (int d = 0; d < n_digits; ++d) ++counts[d][(sorted_by(items[i]) >> (kBits * d)) & mask];
+        for (int d = 0; d < n_digits; ++d) ++counts[d][(items[i].prefix >> (kBits * d)) & mask];
     for (int d = 0; d < n_digits; ++d) {
         std::uint32_t *at = counts[d];
-        if (at[(sorted_by(items[0]) >> (kBits * d)) & mask] == n) continue;
+        if (at[(items[0].prefix >> (kBits * d)) & mask] == n) continue;
         std::uint32_t total = 0;
         for (std::uint32_t v = 0; v <= mask; ++v) total += std::exchange(at[v], total);
         for (std::size_t i = 0; i < n; ++i)
-            spare[at[(sorted_by(items[i]) >> (kBits * d)) & mask]++] = items[i];
+            spare[at[(items[i].prefix >> (kBits * d)) & mask]++] = items[i];
         std::swap(items, spare);
     }
     return items;

@@ -1,6 +1,5 @@
 // Bindings of what samplers do with features: draws of distinct ones, in blocks, of weighted subsets; tallies of outcomes.
 #include "bind/arguments.hpp"
-#include "coding.hpp"
 #include "hash.hpp"
 
 #include <algorithm>
@@ -102,14 +101,25 @@ void draw_blocks(uint64_t key, uint64_t bound, uint64_t block_size, Vector<const
 
 // Sort items in place, some bits at a time from the lowest: many sooner than by comparing them.
 void sort_items(Vector<uint32_t> items) {
-    if (items.size() == 0) return;
+    constexpr unsigned BITS = 11;
+    constexpr uint32_t MASK = (1u << BITS) - 1;
     nb::gil_scoped_release released;
-    std::vector<uint32_t> room(items.size());
-    const uint32_t *sorted = srs::sort_items<11>(items.data(), room.data(), room.size());
-    if (sorted != items.data()) std::copy(sorted, sorted + room.size(), items.data());
+    const size_t n = items.size();
+    uint32_t most = 0, *from = items.data();
+    for (size_t i = 0; i < n; ++i) most = std::max(most, from[i]);
+    std::vector<uint32_t> room(n);
+    uint32_t *to = room.data();
+    for (unsigned shift = 0; shift < 32 && most >> shift; shift += BITS) {
+        uint32_t ends[MASK + 2] = {}; // one place on, so that sums are where each begins
+        for (size_t i = 0; i < n; ++i) ++ends[(from[i] >> shift & MASK) + 1];
+        for (uint32_t b = 0; b < MASK; ++b) ends[b + 1] += ends[b];
+        for (size_t i = 0; i < n; ++i) to[ends[from[i] >> shift & MASK]++] = from[i];
+        std::swap(from, to);
+    }
+    if (from != items.data()) std::copy(from, from + n, items.data());
 }
 
-// Python binding of the draws of weighted subsets. Twin: samplers/draws.py.
+// Draws of weighted subsets. Twin: samplers/draws.py.
 constexpr double UNIT = 0x1p-53;
 
 // Features of V, ascending, of which some, `heavy`, have weights of their own; all others weigh the same.

@@ -107,13 +107,13 @@ struct Trees {
     // The path of a row from a node on; say(class, amount) of what it ends in, by each side of splits by the probe.
     template <typename GoesLeft, typename Say>
     void walk(const int64_t *slot, int64_t node, double weight, const GoesLeft &goes_left, const Say &say) const {
-        while (slot[node] != LEAF) {
-            if (slot[node] == PROBE_SPLIT) {
+        for (int64_t at; (at = slot[node]) != LEAF;) {
+            if (at >= 0) {
+                node = goes_left(node, at) ? node + 1 : right[node];
+            } else { // by the probe
                 walk(slot, node + 1, weight * part(node + 1, node), goes_left, say);
                 weight = weight * part(right[node], node);
                 node = right[node];
-            } else {
-                node = goes_left(node, slot[node]) ? node + 1 : right[node];
             }
         }
         for (int32_t i = right[node]; i < right[node] + code[node]; ++i) say(pair_class[i], said(node, i, weight));
@@ -174,8 +174,8 @@ struct Walk {
     }
 
     void add(int64_t root, const double *row, double *shares) const {
-        trees.walk(slot, root, 1.0, [&](int64_t node, int64_t at) { return goes_left(node, row[at * stride]); },
-                   [&](int32_t named, double share) { shares[named] += share; });
+        trees.walk(slot, root, 1.0, [=](int64_t node, int64_t at) { return goes_left(node, row[at * stride]); },
+                   [=](int32_t named, double share) { shares[named] += share; });
     }
 };
 

@@ -164,7 +164,6 @@ void read_lines(Vector<const int32_t> descriptors, int64_t offset, int64_t nbyte
     }
 }
 
-// Python binding that asks the system for columns of the store's files before they are needed.
 constexpr int64_t PAGE_NBYTES = 4096; // columns less than a page apart are asked for together
 
 inline void ask_for(int descriptor, int64_t offset, int64_t nbytes) {

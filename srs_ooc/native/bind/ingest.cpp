@@ -240,7 +240,6 @@ class EntryReader {
     srs::Entries all_;
 };
 
-// Binding of the column coder; what each argument means is told in store/manifest.py.
 struct Found { // what coding finds of each column
     Vector<std::uint32_t> n_missing;
     Vector<std::uint16_t> n_codes;

@@ -50,7 +50,6 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         const int64_t n = tile_size(request, first);
         source.load(first, n, reinterpret_cast<const uint8_t **>(target));
         for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
-        return n;
     };
     const bool copied = copies_rows(request);
     const bool streamed = request.is_large() && reinterpret_cast<uintptr_t>(out) % 64 == 0;

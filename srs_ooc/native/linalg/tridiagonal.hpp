@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -54,8 +55,7 @@ class Tridiagonal {
                 normalise(x);
                 for (int64_t other = first; other < j; ++other) {
                     const double *y = found.data() + other * n_;
-                    double along = 0;
-                    for (int64_t i = 0; i < n_; ++i) along += x[i] * y[i];
+                    const double along = std::inner_product(x, x + n_, y, 0.0);
                     for (int64_t i = 0; i < n_; ++i) x[i] -= along * y[i];
                 }
                 normalise(x);

@@ -48,8 +48,6 @@ SRS_INLINE void offer_lanes(const TileScan<uint8_t> &scan, const Simd::I good, c
     });
 }
 
-// A drawn split of each of many features at a node of few rows with targets, a register of features at a time.
-//
 // Scores and ties are those of TileScan; e_r of targets/best.hpp stands for a row's target.
 struct RandomLanes {
     static constexpr int WIDTH = Simd::WIDTH;
