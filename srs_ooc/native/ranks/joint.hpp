@@ -158,6 +158,7 @@ class JointTest {
     }
 
     // The upper tail of a sum of independent parts by Lugannani and Rice (1980, Adv. Appl. Prob. 12), at most Chernoff's bound.
+    // A part counts as far as the sum at most: counts of long tails would decide where the sum is tilted to.
     double saddlepoint(const std::vector<Pmf> &laws) const {
         std::vector<std::vector<Atom>> atoms;
         double most = 0, last = 0;
@@ -168,6 +169,7 @@ class JointTest {
             for (const Atom &one : atoms[j])
                 if (one.squared >= top * (1 - 1e-9)) p += one.p; // both ends may be as far
             most += top, last += own_log(p);
+            for (Atom &one : atoms[j]) one.squared = std::min(one.squared, sum_); // beyond, it is as far anyway
         }
         if (sum_ >= most * (1 - 1e-9)) return last;
         if (sum_ <= double(parts_.size()) * (1 + 1e-9)) return asymptotic(); // no more than on average
