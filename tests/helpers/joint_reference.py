@@ -81,6 +81,7 @@ def saddlepoint_p(cells):
         return np.prod([law[s >= s.max() * (1 - 1e-9)].sum() for s, law in atoms])
     if x <= len(parts) * (1 + 1e-9):
         return stats.chi2.sf(x, len(parts))
+    atoms = [(np.minimum(s, x), law) for s, law in atoms]  # beyond, a part is as far anyway
     high = 1.0
     while cumulants(high)[1] < x:
         high *= 2

@@ -75,7 +75,7 @@ class JointTest {
             scores += z * z;
             if (!is_few) atoms.push_back(atoms_of(part, law));
         }
-        return is_few ? log_chi_squared(scores, int(parts_.size())) : saddlepoint(atoms);
+        return is_few ? log_chi_squared(scores, int(parts_.size())) : saddlepoint(std::move(atoms));
     }
 
   private:
@@ -156,14 +156,16 @@ class JointTest {
     }
 
     // The upper tail of a sum of independent parts by Lugannani and Rice (1980, Adv. Appl. Prob. 12), at most Chernoff's bound.
-    double saddlepoint(const std::vector<std::vector<Atom>> &atoms) const {
+    // A part counts as far as the sum at most: counts of long tails would decide where the sum is tilted to.
+    double saddlepoint(std::vector<std::vector<Atom>> atoms) const {
         double most = 0, last = 0;
-        for (const std::vector<Atom> &part : atoms) {
+        for (std::vector<Atom> &part : atoms) {
             double top = 0, p = 0;
             for (const Atom &one : part) top = std::max(top, one.squared);
             for (const Atom &one : part)
                 if (one.squared >= top * (1 - 1e-9)) p += one.p; // both ends may be as far
             most += top, last += own_log(p);
+            for (Atom &one : part) one.squared = std::min(one.squared, sum_); // beyond, it is as far anyway
         }
         if (sum_ >= most * (1 - 1e-9)) return last;
         if (sum_ <= double(parts_.size()) * (1 + 1e-9)) return asymptotic(); // no more than on average
