@@ -168,11 +168,30 @@ def _find_lines(plan: Plan, values: dict[str, Any]) -> list[str]:
             "less than half the time"
         )
         lines.append(f"  d = {power['most']:.2f} is found in 95% of cases")
+        lines += _other_effects(power["category"], power["missing"])
     else:
         lines.append(f"  no shift is found, however large: {power['reason']}")
     if plan.shape.has_groups:
         lines.append("  of rows as if independent; they come in groups, which takes larger shifts")
-    return [*lines, "  (found: by a test of it alone at the level over the number of features)"]
+    found = "  (found: by a test of it alone at the level over the number of features"
+    return [*lines, f"{found}; what is missing at its share)"]
+
+
+def _other_effects(category: dict[str, Any], missing: dict[str, Any]) -> list[str]:
+    share, lines = missing["share"], []
+    if (explained := category["explained"]) is not None:
+        lines.append(
+            f"a category with {category['values']} values that explains {explained:.2g} of the "
+            f"target's variance (w = {explained**0.5:.2f})"
+        )
+    if (more := missing["difference"]) is not None:
+        smaller, larger = f"{share:.0%}", f"{share + more:.0%}"
+        lines.append(f"what is missing in {smaller} of the smaller group, {larger} of the larger")
+    if (shift := missing["shift"]) is not None:
+        lines.append(
+            f"what is missing in {share:.0%} of the rows, with targets d = {shift:.2f} off"
+        )
+    return [f"  half the time: {line}" for line in lines]
 
 
 def _alternative_lines(values: dict[str, Any]) -> list[str]:

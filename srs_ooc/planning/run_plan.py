@@ -10,6 +10,7 @@ from typing import Any
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.options import part_at
 from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.evidence.rank_tests import FIRST_SHARES, RARE_LEVEL, Contrast
 from srs_ooc.planning import speed
 from srs_ooc.runs.plan import Plan
 from srs_ooc.runs.request import Request
@@ -115,7 +116,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "draws": speed.times_to_draw(plan) if spec.method.theory else None,
         "alpha": spec.alpha,
         "degrees": degree_times(plan),
-        "power": power_of(groups, shape.n_candidates, level),
+        "power": power_of(groups, shape.n_candidates, level, has_classes=bool(plan.class_counts)),
         "advice": advice,
         "iterations": iterations,
         "stage_seconds": stages,
@@ -251,18 +252,26 @@ def _alpha(plan: Plan) -> tuple[str, str, str]:
     )
 
 
-# Power: the smallest shift of one feature that is found among p, tested alone.
+# Power: the smallest effect of one feature that is found among p, tested alone.
 #
-# Its values are normal with means d standard deviations apart in two groups of n0 and n1 rows. It
-# is found where a t-test has a p-value of at most the run's level over p (Bonferroni), with
+# A shift: values are normal with means d standard deviations apart in two groups of n0 and n1 rows.
+# It is found where a t-test has a p-value of at most the run's level over p (Bonferroni), with
 # probability about 1/2 at d = t sqrt(1/n0 + 1/n1). On normal values a rank test finds shifts 2%
 # larger, and none at all where perfect separation is too likely by chance.
+#
+# A category, and what is missing: found with probability about 1/2 where the noncentral chi-squared
+# distribution of the test of all classes has its median at the quantile of that p-value. The other
+# classes are alike.
 
 USUAL_LEVEL = 0.1
 """Level of runs whose judge has none."""
+N_VALUES, MISSING = 12, 0.1
+"""Values of the category, and share of missing cells, whose power is said."""
 
 
-def power_of(class_counts: tuple[int, ...], n_features: int, level: float) -> dict[str, Any]:
+def power_of(
+    class_counts: tuple[int, ...], n_features: int, level: float, *, has_classes: bool = True
+) -> dict[str, Any]:
     """Return the power for the class most easily distinguished from all others.
 
     Parameters
@@ -273,20 +282,30 @@ def power_of(class_counts: tuple[int, ...], n_features: int, level: float) -> di
         p.
     level : float
         Of the run.
+    has_classes : bool
+        Whether the groups are classes, not the lower and the upper half of targets.
 
     Returns
     -------
     dict
         ``groups``, the rows of the class and of all others; ``half`` and ``most``, the shifts in
         standard deviations that are found in half and in 95% of cases, None where no shift is;
-        ``reason``, why not.
+        ``reason``, why not. ``category``: how much of the target's variance one of ``values``
+        equally common values explains that is found in half of cases. ``missing``: found so, where
+        the ``share`` of cells is missing in the smaller group, is the larger group's that is
+        ``difference`` more; or, with the share missing in all, a ``shift`` of the target where
+        they are. None where nothing is found.
     """
-    from scipy.special import stdtrit
+    from scipy.special import chdtri, chndtrinc, stdtrit
 
     total = sum(class_counts)
     n0 = max(class_counts, key=lambda count: count * (total - count))
     n1 = total - n0
     found: dict[str, Any] = {"groups": (n0, n1), "half": None, "most": None, "reason": None}
+    found |= {
+        "category": {"values": N_VALUES, "explained": None},
+        "missing": {"share": MISSING, "difference": None, "shift": None},
+    }
     log_ways = math.lgamma(total + 1) - math.lgamma(n0 + 1) - math.lgamma(n1 + 1)
     n_perfect = 2.0 * n_features * math.exp(-log_ways)
     if n_perfect > level:
@@ -295,7 +314,23 @@ def power_of(class_counts: tuple[int, ...], n_features: int, level: float) -> di
             "noise separate them perfectly by chance, and nothing can be distinguished more"
         )
         return found
-    t, unit = -float(stdtrit(total - 2, level / n_features / 2)), math.sqrt(1 / n0 + 1 / n1)
+    bar, unit = level / n_features, math.sqrt(1 / n0 + 1 / n1)
+    t, free = -float(stdtrit(total - 2, bar / 2)), len(class_counts) - 1
+
+    def explained(free: int) -> float:
+        return float(chndtrinc(chdtri(free, bar), free, 0.5)) / total
+
+    if total >= N_VALUES * RARE_LEVEL and (part := explained(free * (N_VALUES - 1))) < 1:
+        found["category"]["explained"] = part
+    bar *= float(FIRST_SHARES[Contrast.ABSENCE] / FIRST_SHARES.sum())
+    if has_classes:  # d^2 = v m (1 - m), m the share that is missing in all
+        g, v = max(n0, n1) / total, explained(free) * total * unit**2
+        a, half_b = 1 + v * g * g, v * g * (0.5 - MISSING)
+        d = (half_b + math.sqrt(half_b**2 + a * v * MISSING * (1 - MISSING))) / a
+        found["missing"]["difference"] = d if d <= 1 - MISSING else None
+    else:
+        rest = math.sqrt(total * MISSING * (1 - MISSING))
+        found["missing"]["shift"] = -float(stdtrit(total - 2, bar / 2)) / rest
     return found | {"half": t * unit, "most": (t + NormalDist().inv_cdf(0.95)) * unit}
 
 

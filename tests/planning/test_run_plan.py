@@ -15,6 +15,7 @@ from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.cli import cli
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, contrasts_log_p
 from srs_ooc.methods.theory.paper_theory import Setting, expected_time
 from srs_ooc.planning import speed
 from srs_ooc.planning.run_plan import (
@@ -278,7 +279,7 @@ def test_a_run_that_will_take_long_says_so_as_it_begins(tmp_path, monkeypatch, i
     assert bool(re.search(r"about [\d.,]+ (h|days|years) by an ESTIMATE", said)) == is_said
 
 
-# Power: by the t-test, against a simulation.
+# Power: by the t-test and chi-squared, against simulations.
 
 
 @pytest.mark.parametrize(("n0", "n1", "p"), [(15, 15, 40), (8, 20, 25), (40, 40, 1000)])
@@ -288,6 +289,65 @@ def test_the_shift_is_found_as_often_as_said(n0, n1, p, power, name):
     first, second = rng.standard_normal((4000, n0)), rng.standard_normal((4000, n1)) + shift
     share = np.mean(stats.ttest_ind(first, second, axis=1).pvalue <= 0.1 / p)
     assert share == pytest.approx(power, abs=0.06)
+
+
+def share_found(columns, target, bar, contrast, categorical=None):
+    log_p = contrasts_log_p(columns, 255, target, categorical=categorical)[:, contrast]
+    return np.mean(log_p <= np.log(bar))
+
+
+GROUPS = [(36, 36, 1000), (100, 100, 300), (200, 800, 10_000), (500, 500, 1000)]
+SIXTH = 1 / 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n0", "n1", "p"), GROUPS)
+def test_a_category_and_what_is_missing_are_found_as_often_as_said(n0, n1, p):
+    rng, seen = np.random.default_rng(3000), power_of((n0, n1), p, 0.1)
+    is_second = np.arange(n0 + n1) >= n0
+    target, g = RankTarget.of_classes(is_second.astype(np.int32), 2), n1 / (n0 + n1)
+
+    # half of the values are commoner in the second class
+    off = np.sqrt(seen["category"]["explained"] * g * (1 - g))
+    up = np.where(is_second, (g + off) / g, (1 - g - off) / (1 - g)) / 2
+    half = rng.random((3000, n0 + n1)) < up
+    codes = (2 * rng.integers(0, 6, half.shape) + half).astype(np.uint8)
+    found = share_found(codes, target, 0.1 / p, Contrast.LOCATION, np.ones(3000, bool))
+    assert found == pytest.approx(0.5, abs=0.05)
+
+    share = np.where(is_second, 0.1 + seen["missing"]["difference"], 0.1)
+    codes = rng.integers(0, 200, (3000, n0 + n1)).astype(np.uint8)
+    codes[rng.random(codes.shape) < share] = 255
+    found = share_found(codes, target, 0.1 / p * SIXTH, Contrast.ABSENCE)
+    assert found == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p"), [(400, 300), (1000, 10_000)])
+def test_of_numbers_they_are_found_as_often_as_said(n, p):
+    rng, seen = np.random.default_rng(3000), power_of((n // 2, n // 2), p, 0.1, has_classes=False)
+    explained, shift = seen["category"]["explained"], seen["missing"]["shift"]
+    scores = np.linspace(-1, 1, 12) / np.std(np.linspace(-1, 1, 12))
+    by_value, by_missing = [], []
+    for _ in range(1500):
+        noise, codes = rng.standard_normal(n), rng.integers(0, 12, n).astype(np.uint8)
+        values = np.sqrt(explained) * scores[codes] + np.sqrt(1 - explained) * noise
+        one, is_category = RankTarget.of_numbers(values), np.ones(1, bool)
+        by_value.append(share_found(codes[None], one, 0.1 / p, Contrast.LOCATION, is_category))
+
+        codes[rng.random(n) < 0.1] = 255
+        one = RankTarget.of_numbers(noise + shift * (codes == 255))
+        by_missing.append(share_found(codes[None], one, 0.1 / p * SIXTH, Contrast.ABSENCE))
+    assert np.mean(by_value) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(by_missing) == pytest.approx(0.5, abs=0.05)
+
+
+def test_what_no_category_and_no_missing_cells_can_show_is_not_said():
+    assert power_of((29, 30), 10, 0.1)["category"]["explained"] is None  # fewer than 5 rows a value
+    assert power_of((30, 30), 10, 0.1)["category"]["explained"] < 1
+    assert power_of((30, 30), 10**9, 0.1)["category"]["explained"] is None
+    assert power_of((20, 20), 10**9, 0.1)["missing"]["difference"] is None
+    assert power_of((20, 20), 10**4, 0.1)["missing"]["difference"] < 0.9
 
 
 def test_more_rows_and_fewer_features_show_smaller_shifts():
