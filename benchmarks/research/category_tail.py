@@ -132,8 +132,8 @@ def tail_line(seed: int, seconds: float, design: tuple[Any, ...]) -> str:
     levels = np.stack([np.bincount(codes[where == h], minlength=codes.max() + 1) for h in strata])
     classes = np.stack([np.bincount(places[where == h], minlength=max(places) + 1) for h in strata])
     every, by_class = np.arange(levels.shape[1]), np.lexsort((places, where))
-    scores = [target.targets[i:j] for i, j in pairwise(target.starts)]
-    scores = [target.scores[x] if len(target.scores) else stats.rankdata(x) for x in scores]
+    own = [target.targets[i:j] for i, j in pairwise(target.starts)]
+    scores = [target.scores[x] if len(target.scores) else stats.rankdata(x) for x in own]
     n_parts = (levels.shape[1] - 1) * max(1, classes.shape[1] - 1)
     for bar in FAR:
         t = max(0.01, 0.5 - 0.5 * n_parts / stats.chi2.isf(bar, n_parts))
@@ -141,16 +141,16 @@ def tail_line(seed: int, seconds: float, design: tuple[Any, ...]) -> str:
         while monotonic() - start < seconds:
             columns = np.zeros((size, design[0]), np.uint8)
             if target.nominal:
-                tables, own = class_paths(rng, classes, levels, t, size)
+                tables, more = class_paths(rng, classes, levels, t, size)
                 dealt = np.repeat(np.tile(every, tables.size // len(every)), tables.ravel())
                 columns[:, by_class] = dealt.reshape(size, -1)
             else:
-                ways, own = number_paths(rng, scores, levels, t, size)
+                ways, more = number_paths(rng, scores, levels, t, size)
                 for h, (i, j) in enumerate(pairwise(target.starts)):
                     codes = np.repeat(every, levels[h])[None].astype(np.uint8)
                     np.put_along_axis(columns, target.rows[i:j][ways[h]], codes, axis=1)
             found = np.append(found, p_values(columns, target, exactly=True))
-            log_w = np.append(log_w, own)
+            log_w = np.append(log_w, more)
         passed = found <= bar * (1 + 1e-9)
         kept = np.where(passed, np.exp(log_w), 0)
         exact, se = kept.mean(), kept.std() / np.sqrt(len(kept)) / max(kept.mean(), 1e-300)

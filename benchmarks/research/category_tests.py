@@ -28,7 +28,7 @@ def p_values(columns: Array, target: RankTarget, *, exactly: bool = False) -> Ar
     most = max(TARGET_LEVELS, len(target.scores))
     limits = np.arange(len(columns)), RARE_LEVEL, MOST_LEVELS, most
     _native.level_tests(columns, 254, target.native, None, exactly, *limits, log_p)
-    return np.exp(log_p[:, 0])
+    return np.asarray(np.exp(log_p[:, 0]))
 
 
 def level_designs() -> Iterator[dict[str, Any]]:
