@@ -236,8 +236,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         at least 100, within the cap; with method less twice their square root; with rase room for
         all subspaces of a model.
     fdr : float, optional
-        With judge tests: Bound on the expected share of false features among the selected. Default:
-        0.1.
+        With judge tests: Level L: of the features selected a share of at most .999 L + .009 is
+        expected to be false. Default: 0.1.
     keep : int, optional
         With judge tests: Leading features held in every other subspace. Default: 10.
     closing : str, optional

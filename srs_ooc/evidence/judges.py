@@ -114,7 +114,7 @@ class TestsJudge(Judge):
     Attributes
     ----------
     fdr : str
-        Bound on the expected share of false features among the selected.
+        Level L: of the features selected a share of at most .999 L + .009 is expected to be false.
     keep : int
         Leading features held in every other subspace.
     closing : str

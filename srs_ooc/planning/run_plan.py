@@ -260,8 +260,8 @@ def _alpha(plan: Plan) -> tuple[str, str, str]:
 # larger, and none at all where perfect separation is too likely by chance.
 #
 # A category, and what is missing: found with probability about 1/2 where the noncentral chi-squared
-# distribution of the test of all classes has its median at the quantile of that p-value. The other
-# classes are alike.
+# distribution of the test has its median at the quantile of that p-value. The other classes are
+# alike; of k > 2 each is tested against the rest, at half of the level over k.
 
 USUAL_LEVEL = 0.1
 """Level of runs whose judge has none."""
@@ -315,16 +315,19 @@ def power_of(
         )
         return found
     bar, unit = level / n_features, math.sqrt(1 / n0 + 1 / n1)
-    t, free = -float(stdtrit(total - 2, bar / 2)), len(class_counts) - 1
+    n_classes = len(class_counts)
 
     def explained(free: int) -> float:
         return float(chndtrinc(chdtri(free, bar), free, 0.5)) / total
 
-    if total >= N_VALUES * RARE_LEVEL and (part := explained(free * (N_VALUES - 1))) < 1:
+    free = (n_classes - 1) * (N_VALUES - 1)
+    if total >= N_VALUES * RARE_LEVEL and (part := explained(free)) < 1:
         found["category"]["explained"] = part
+    bar /= 1 if n_classes == 2 else 2 * n_classes
+    t = -float(stdtrit(total - 2, bar / 2))
     bar *= float(FIRST_SHARES[Contrast.ABSENCE] / FIRST_SHARES.sum())
     if has_classes:  # d^2 = v m (1 - m), m the share that is missing in all
-        g, v = max(n0, n1) / total, explained(free) * total * unit**2
+        g, v = max(n0, n1) / total, explained(1) * total * unit**2
         a, half_b = 1 + v * g * g, v * g * (0.5 - MISSING)
         d = (half_b + math.sqrt(half_b**2 + a * v * MISSING * (1 - MISSING))) / a
         found["missing"]["difference"] = d if d <= 1 - MISSING else None

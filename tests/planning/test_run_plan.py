@@ -323,6 +323,24 @@ def test_a_category_and_what_is_missing_are_found_as_often_as_said(n0, n1, p):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "p"), [((50,) * 12, 1000), ((100,) * 3, 10_000)])
+def test_one_of_several_classes_is_found_as_often_as_said(sizes, p):
+    rng, seen = np.random.default_rng(3000), power_of(sizes, p, 0.1)
+    classes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    is_one, target = classes == 0, RankTarget.of_classes(classes, len(sizes))
+
+    values = rng.standard_normal((3000, len(classes))) + seen["half"] * is_one
+    codes = np.clip(100 + 25 * values, 0, 250).astype(np.uint8)
+    found = share_found(codes, target, 0.1 / p, Contrast.LOCATION)
+    assert found == pytest.approx(0.5, abs=0.1)
+
+    share = 0.1 + seen["missing"]["difference"] * ~is_one
+    codes[rng.random(codes.shape) < share] = 255
+    found = share_found(codes, target, 0.1 / p * SIXTH, Contrast.ABSENCE)
+    assert found == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(400, 300), (1000, 10_000)])
 def test_of_numbers_they_are_found_as_often_as_said(n, p):
     rng, seen = np.random.default_rng(3000), power_of((n // 2, n // 2), p, 0.1, has_classes=False)
