@@ -272,7 +272,7 @@ SIZES = {
             Change("The house, third step, first half", 0, 0, 1317),
             Change("Every file as its tool writes it", 700, 700, 140),
             Change("The house, third step, second half", 0, 0, 1573),
-            Change("Never far below the right simple test", 250, 83, 17),
+            Change("Never far below the right simple test", 250, 87, 18),
         ],
     ),
     "AST statements": (
@@ -281,7 +281,7 @@ SIZES = {
             Change("The house, third step, first half", 0, 0, 661),
             Change("Every file as its tool writes it", 1376, 1376, 0),
             Change("The house, third step, second half", 0, 0, 875),
-            Change("Never far below the right simple test", 500, 59, 12),
+            Change("Never far below the right simple test", 500, 63, 13),
         ],
     ),
     "C++ raw lines": (

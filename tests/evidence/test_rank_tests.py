@@ -270,7 +270,7 @@ def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("design", ["two", "five", "regression", "strata"])
 def test_p_values_are_those_of_permutations(design):
-    """Of a dense table: within four standard errors at every size."""
+    """Of a dense table: within four standard errors; less where two tests of classes are one."""
     rng = np.random.default_rng(7)
     n, m = 120, 8_000
     column = rng.integers(0, 30, n)
@@ -284,8 +284,9 @@ def test_p_values_are_those_of_permutations(design):
     target = target_of(design, labels, numbers, strata)
     found = p_values(permuted, target, exactly=False)
     for bar in (0.3, 0.1, 0.01, 0.001):
-        spread = np.sqrt(bar / m)
-        assert abs(np.mean(found <= bar) - bar) < 4 * spread + 0.02 * bar
+        near = 4 * np.sqrt(bar / m) + 0.02 * bar
+        least = 0.7 * bar if design == "five" else bar
+        assert least - near < np.mean(found <= bar) < bar + near
 
 
 @pytest.mark.few(3)
